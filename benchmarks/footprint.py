@@ -23,6 +23,7 @@ from benchmarks.measure import Figure
 from benchmarks.processes import end
 from benchmarks.starting import EXAMPLES, QUERY
 from benchmarks.texts import questions
+from tests.support.query_service import bearer
 
 MEMORY = 250.0  # megabytes at most
 START = 1.0  # maximum seconds
@@ -177,7 +178,7 @@ def _wait_until_indexed(port: int, token: str) -> None:
 
 def _get(port: int, target: str, token: str = "") -> tuple[int, Any]:
     """The status and the content at an address."""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    headers = bearer(token) if token else {}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
     try:
         connection.request("GET", target, headers=headers)

@@ -23,7 +23,8 @@ from repertory.embedding.load import load_engine
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import Collection, Point
 from tests.support.command_line import COMMAND, Cli
-from tests.support.server_process import Serve, bearer
+from tests.support.query_service import bearer
+from tests.support.server_process import Serve
 from tests.support.team import Team
 
 SKILLS = 1_000

@@ -23,8 +23,8 @@ from benchmarks.synthetic import items, questions
 from repertory.catalogue.item import Item
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import packing, unpack
-from repertory.memory import keep_little, trim
-from repertory.search.candidates import keyword_candidates
+from repertory.memory import return_memory_early, trim
+from repertory.search.candidates import search_keywords
 from repertory.search.query import Query
 
 SAVES = 50
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 def main(number: int) -> None:
     """Measure an index of ``number`` items."""
-    keep_little()
+    return_memory_early()
     with tempfile.TemporaryDirectory(prefix="repertory-bench-") as name:
         _measure(number, Path(name))
 
@@ -53,8 +53,7 @@ def _measure(number: int, folder: Path) -> None:
         f"{peak - before:.0f} at the peak, in {len(index.parts)} segments"
     )
     searches = [
-        _timed(partial(keyword_candidates, Query(text=text), index))[1]
-        for text in questions(QUERIES)
+        _timed(partial(search_keywords, Query(text=text), index))[1] for text in questions(QUERIES)
     ]
     print(
         f"the words of a query: {_shown(searches)}; "

@@ -64,7 +64,7 @@ def main(points: int) -> None:
         exact = _filled(server, points, queries)
         began = time.perf_counter()
         collection.optimize()
-        segments = server.ask("GET", f"/collections/{NAME}", Result[_Info]).segments_count
+        segments = server.ask(f"/collections/{NAME}", Result[_Info]).segments_count
         print(f"graphs after {time.perf_counter() - began:.0f} s more, {segments} segments")
         _measure(url, queries, exact)
     finally:

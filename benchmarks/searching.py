@@ -36,7 +36,6 @@ def searches(folder: Path) -> list[Figure]:
         # Uses the same session as searches: the weights of a second one would stay in the caches.
         engine = repertory.embedding()
         keywords, collection = repertory.engine.keywords, repertory.engine.collection
-        assert keywords
         assert collection
 
         def both_arms(text: str) -> None:

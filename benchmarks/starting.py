@@ -58,7 +58,6 @@ def _first(folder: Path) -> Figure:
     search()
     settings = load({"data_dir": str(data), "model": MODEL}, project, {})
     with Repertory(settings, project) as repertory:
-        assert repertory.engine.keywords
         ids = [entry.id for entry in repertory.engine.keywords.all()]
         items = repertory.engine.items(ids).values()
     texts = [view.text for item in items for view in item.views()]

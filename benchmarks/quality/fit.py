@@ -1,4 +1,4 @@
-"""Fits the weights of ``search.confidence``: `python -m benchmarks.quality.fit DATA`.
+"""Fits the weights of ``search.evidence``: `python -m benchmarks.quality.fit DATA`.
 
 One vector of weights must rank the right items of labelled queries first, and give the probability
 that a judged item is good. So two losses are added: the negative log likelihood of the right items
@@ -22,9 +22,8 @@ from scipy.special import expit, logsumexp
 
 from benchmarks.quality.__main__ import CACHE, MODEL
 from repertory.search.calibration import GOOD
-from repertory.search.confidence import EvidenceWeights, evidence_of_words
 from repertory.search.engine import SearchEngine
-from repertory.search.lookup import readable_index
+from repertory.search.evidence import EvidenceWeights, evidence_of_words
 from repertory.search.query import query_of
 from repertory.settings import load
 from repertory.values import Values
@@ -112,7 +111,7 @@ def fit(ordered: list[list[Candidates]], judged: list[Candidates], absent: int) 
 
 def _candidates(engine: SearchEngine, queries: Sequence[LabelledQuery]) -> Iterator[Candidates]:
     """The candidates of each whole query, including all its judged items."""
-    index = readable_index(engine)
+    index = engine.keywords
     for query in queries:
         also = [row for item in query.grades if (row := index.row_of(item)) is not None]
         found = engine.rank(query_of(Values(), query.text), also=also).texts[0].candidates

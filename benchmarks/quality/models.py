@@ -26,7 +26,6 @@ from repertory.embedding.folder import Format
 from repertory.embedding.models import MINILM
 from repertory.search.calibration import GOOD
 from repertory.search.engine import SearchEngine
-from repertory.search.lookup import readable_index
 from repertory.search.query import query_of
 from repertory.values import Values
 from repertory_eval.corpus import open_corpus
@@ -160,7 +159,7 @@ def _pairs(product: Product, tried: Tried, folder: Path) -> Pairs:
 
 def _asked(engine: SearchEngine, queries: Sequence[LabelledQuery]) -> Pairs:
     """The stated probability and the cosine of all judged pairs."""
-    index = readable_index(engine)
+    index = engine.keywords
     rows = []
     for number, query in enumerate(queries):
         items = [row for item in query.grades if (row := index.row_of(item)) is not None]

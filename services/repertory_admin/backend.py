@@ -61,12 +61,12 @@ class Target(msgspec.Struct, frozen=True):
             if note and not note.serves(self.settings, self.directory):
                 raise StoreError(
                     f"The server of this directory, {note.url}, was started with other settings; "
-                    "give this command the same ones, such as its --config, or name it as "
-                    "REPERTORY_SERVER_URL."
+                    "give this command the same settings, such as --config, or set "
+                    "REPERTORY_SERVER_URL to this address."
                 )
             raise StoreError(
                 "No server runs for this directory, so there is no queue; start `repertory serve`, "
-                "or name a server as REPERTORY_SERVER_URL."
+                "or set REPERTORY_SERVER_URL to the address of a server."
             )
         return self.server
 
@@ -102,7 +102,7 @@ class Target(msgspec.Struct, frozen=True):
     def _indexed(self, stack: ExitStack, indexing: Bars, *, embeds: bool) -> "Repertory":
         """The index of this directory, after new and changed files have been indexed."""
         repertory = stack.enter_context(self.open_here(indexing))
-        if not repertory.is_to_begin:
+        if not repertory.lacks_first_index:
             if embeds:
                 repertory.parts.queries.begin()
             repertory.ensure_indexed()
@@ -208,9 +208,7 @@ def index_tools(settings: Settings, directory: Path, servers: Collection[str]) -
     """
     if settings.values.redis_url or running.client(settings, directory):
         names = ", ".join(servers)
-        terminal.show_text(
-            f"Servers with this data directory ask {names} for tools within seconds."
-        )
+        terminal.show_text(f"Running servers will list the tools of {names} within seconds.")
         return
     from repertory_admin.show import runs  # noqa: PLC0415 - imports the sources
 

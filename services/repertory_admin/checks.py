@@ -185,7 +185,7 @@ def index(repertory: Repertory) -> Iterator[Finding]:
         stats = repertory.stats()
         answer = repertory.search(query_of(repertory.settings.values, "repertory"))
     except NothingIndexedError:
-        yield Finding(State.UNSURE, "index", "nothing is indexed here yet: `repertory index`")
+        yield Finding(State.UNSURE, "index", "nothing is indexed here yet; run `repertory index`")
         return
     except RepertoryError as error:
         yield Finding(State.BAD, "index", str(error))

@@ -51,7 +51,7 @@ def missing_package(error: ModuleNotFoundError) -> str:
 def system_problem(error: Exception) -> str:
     """The system problem behind an error, with a remedy; empty if the error is a defect."""
     if isinstance(error, MemoryError):
-        return "There is not enough memory: end other programs, or allow this one more."
+        return "There is not enough memory: close other programs, or allow this one more memory."
     if not isinstance(error, OSError):
         return ""
     if error.errno in FULL:

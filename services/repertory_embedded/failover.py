@@ -44,7 +44,7 @@ _SERVED_WITHOUT = (
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Told = TypeVar("Told", Contents, Stats)
+Report = TypeVar("Report", Contents, Stats)
 
 
 class Failover(Forwarding):
@@ -88,8 +88,8 @@ class Failover(Forwarding):
 
     def joined(self, joined: Joined) -> None:
         """Use the server that serves the directory for this process, until it ends."""
-        if joined.ignored:
-            extra = {"settings": ", ".join(joined.ignored), "server": joined.url}
+        if joined.ignored_settings:
+            extra = {"settings": ", ".join(joined.ignored_settings), "server": joined.url}
             _log.warning("settings_ignored", extra=extra)
         client = Client(joined.url, joined.key, is_own=True)
         client.remote.is_recorded = True
@@ -97,7 +97,7 @@ class Failover(Forwarding):
         while self._uses(client) and joined.lasts(RETRY_INTERVAL_S):
             pass
 
-    def apart(self, reason: str) -> None:
+    def could_not_join(self, reason: str) -> None:
         """Log why this process cannot join another server."""
         _log.info("server_not_shared", extra={"reason": reason})
 
@@ -184,8 +184,8 @@ class Failover(Forwarding):
         """Whether this process allows calls; a configured server decides by the key alone."""
         return self._settings.values.allow_calls or not self._is_own
 
-    def _as_permitted(self, found: Told) -> Told:
-        return found if self._may_call else msgspec.structs.replace(found, calls_allowed=False)
+    def _as_permitted(self, report: Report) -> Report:
+        return report if self._may_call else msgspec.structs.replace(report, calls_allowed=False)
 
     @override
     def forward(self, request: Callable[[Backend], T], timeout: float = REQUEST_TIMEOUT_S) -> T:

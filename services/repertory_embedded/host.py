@@ -4,6 +4,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from starlette.applications import Starlette
 
@@ -60,7 +61,7 @@ class Host:
             stopping: Ends the server once it is not empty; see ``termination_signals``.
             ready: Called with the service of its own project once requests are answered.
         """
-        memory.keep_little()
+        memory.return_memory_early()
         telemetry.begin(SERVICE, wanted=self.settings.values.telemetry)
         own = HostedProject(self, self.settings, directory)
         with running(own.parts, claim) as service:
@@ -102,18 +103,14 @@ class HostedProject:
         self.key = self.parts.workspace.directory_key
         self._host = host
 
-    def serves(self, other: Project) -> bool:
+    def serves(self, other: Self) -> bool:
         """Whether this project can answer for another project of the same directory."""
-        if not isinstance(other, HostedProject):
-            return False
         directory = self.parts.workspace.directory
         note = note_of(self.parts.settings, directory, self._host.url, self._host.secret)
         return note.serves(other.parts.settings, other.parts.workspace.directory)
 
-    def ignored_settings(self, other: Project) -> list[str]:
+    def ignored_settings(self, other: Self) -> list[str]:
         """The settings that were given to another project and differ in this one."""
-        if not isinstance(other, HostedProject):
-            return []
         own, theirs = self.parts.settings, other.parts.settings
         names = theirs.flags.keys() - _OF_PROCESS
         return sorted(name for name in names if _value(own, name) != _value(theirs, name))

@@ -102,8 +102,8 @@ class Joined:
         url: The URL of the project.
         pid: The process id of the host.
         key: A key with all scopes on the host.
-        ignored: The settings of this process that have no effect, since the host had already opened
-            the project with others.
+        ignored_settings: The settings of this process that have no effect, since the host had
+            already opened the project with others.
     """
 
     def __init__(
@@ -111,10 +111,10 @@ class Joined:
         url: str,
         host: HostNote,
         connection: http.client.HTTPConnection,
-        ignored: Sequence[str] = (),
+        ignored_settings: Sequence[str],
     ) -> None:
         self.url = url
-        self.ignored = tuple(ignored)
+        self.ignored_settings = tuple(ignored_settings)
         self.pid = host.pid
         self.key = host.secret
         self._connection = connection
@@ -201,7 +201,7 @@ def join(settings: Settings, directory: Path) -> Joined:
         detail = str(answer.get("detail", ""))
         kind = StoreError if response.status == 503 else UsageError
         raise kind(detail or f"The server at {host.url} answers with status {response.status}.")
-    return Joined(host.url + answer["path"], host, connection, answer.get("ignored", ()))
+    return Joined(host.url + answer["path"], host, connection, answer.get("ignored_settings", ()))
 
 
 def _plain(settings: Settings) -> dict[str, Any]:

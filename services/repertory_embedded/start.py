@@ -38,7 +38,7 @@ class Callbacks(Protocol):
         """Called when the host serves the directory. The host is left when this returns."""
         ...
 
-    def apart(self, reason: str) -> None:
+    def could_not_join(self, reason: str) -> None:
         """Called when the host cannot be joined, so that this process serves the directory."""
         ...
 
@@ -94,7 +94,7 @@ def run(
             return
 
     def ready(url: str, token: str, service: "Service") -> None:
-        callbacks.apart(f"{reason} This directory has a server of its own.")
+        callbacks.could_not_join(f"{reason} This directory has a server of its own.")
         callbacks.ready(url, token, service)
 
     if not stopping:

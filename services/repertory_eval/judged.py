@@ -16,7 +16,6 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from repertory.search.answer import Hit
 from repertory.search.calibration import GOOD
 from repertory.search.engine import SearchEngine
-from repertory.search.lookup import readable_index
 from repertory.search.query import Query
 from repertory_eval.labelled import LabelledQuery
 from repertory_eval.measure import Found
@@ -97,7 +96,7 @@ def stated(engine: SearchEngine, query: Query, items: Iterable[str]) -> dict[str
         UsageError: As for ``SearchEngine.search``.
         StoreError: The items cannot be read now.
     """
-    index = readable_index(engine)
+    index = engine.keywords
     rows = [row for item in items if (row := index.row_of(item)) is not None]
     hits = engine.hits_at(engine.rank(query, also=rows), rows)
     return {hit.id: probability(hit) for hit in hits}

@@ -117,9 +117,9 @@ class Access:
         """The name and value of the cookie for a key or the token; None if it is invalid."""
         if self._owner and is_same_secret(token, self._owner.token):
             name = cookies.owner_cookie(self._owner.browser_secret)
-            return name, cookies.made(self._owner.browser_secret, name)
+            return name, cookies.new_value(self._owner.browser_secret, name)
         key, name = self.keys.find(token), cookies.name_of(cookies.COOKIE, scope)
-        return (name, cookies.made(key.digest, name)) if key else None
+        return (name, cookies.new_value(key.digest, name)) if key else None
 
     def cookie_names(self, scope: ASGIScope) -> list[str]:
         """The names of the cookies of a request's project."""
@@ -214,7 +214,7 @@ class Access:
         if found := self._signed_in(request):
             check_origin(request, needed=request.scope["method"] not in ("GET", "HEAD"))
             return found
-        if not cookies.sent(request).keys().isdisjoint(self.cookie_names(request.scope)):
+        if not cookies.cookies_of(request).keys().isdisjoint(self.cookie_names(request.scope)):
             raise self._unauthorized(
                 request,
                 "The key or the session is not valid any more; sign in again.",
@@ -230,11 +230,11 @@ class Access:
         )
 
     def _signed_in(self, request: HTTPConnection) -> Caller | None:
-        given = cookies.sent(request)
+        given = cookies.cookies_of(request)
         if self._owner:
             secret = self._owner.browser_secret
             name = cookies.owner_cookie(secret)
-            if cookies.fits(given.get(name, ""), secret, name):
+            if cookies.is_valid(given.get(name, ""), secret, name):
                 return OWNER
         if self.openid:
             cookie = given.get(self.session_cookie(request.scope), "")
@@ -243,7 +243,7 @@ class Access:
         name = cookies.name_of(cookies.COOKIE, request.scope)
         if cookie := given.get(name, ""):
             for key in self.keys.active():
-                if cookies.fits(cookie, key.digest, name):
+                if cookies.is_valid(cookie, key.digest, name):
                     return caller_with(key)
         return None
 

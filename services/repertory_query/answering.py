@@ -23,7 +23,7 @@ MAX_BYTES = 16_000_000  # size of the cache
 CONCURRENCY = 8  # queries of one request, so that other requests are answered, too
 
 
-class Encoded(NamedTuple):
+class EncodedAnswer(NamedTuple):
     """An answer and its JSON."""
 
     answer: Answer
@@ -42,13 +42,13 @@ class AnswerCache:
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._engine: SearchEngine | None = None
-        self._answers: LRUCache[Key, Encoded] = LRUCache(max_bytes, _size)
+        self._answers: LRUCache[Key, EncodedAnswer] = LRUCache(max_bytes, _size)
 
-    def get(self, engine: SearchEngine, key: Key) -> Encoded | None:
+    def get(self, engine: SearchEngine, key: Key) -> EncodedAnswer | None:
         """The cached answer of an engine, if any."""
         return self._answers.get(key) if engine is self._engine else None
 
-    def put(self, engine: SearchEngine, key: Key, found: Encoded) -> None:
+    def put(self, engine: SearchEngine, key: Key, found: EncodedAnswer) -> None:
         """Keep the answer of an engine, unless it is too large for the cache."""
         if engine is not self._engine:
             self._engine = engine
@@ -57,7 +57,7 @@ class AnswerCache:
             self._answers[key] = found
 
 
-def _size(one: Encoded) -> int:
+def _size(one: EncodedAnswer) -> int:
     return len(one.content)
 
 
@@ -74,7 +74,7 @@ class AnsweredSearches:
         self._metrics = metrics
         self._cache = AnswerCache()
 
-    async def answer(self, query: Query, caller: Caller) -> Encoded:
+    async def answer(self, query: Query, caller: Caller) -> EncodedAnswer:
         """The answer to a query, as a caller sees it.
 
         Raises:
@@ -93,9 +93,9 @@ class AnsweredSearches:
             self._service.note(known.answer, time.perf_counter() - began)
             return known
 
-        def search() -> Encoded:
+        def search() -> EncodedAnswer:
             answer = backend.search(query)
-            return Encoded(answer, msgspec.json.encode(answer))
+            return EncodedAnswer(answer, msgspec.json.encode(answer))
 
         found = await self.pool.run(search)
         self._metrics.search(found.answer.mode)
@@ -118,9 +118,9 @@ class AnsweredSearches:
         self._metrics.search(mode)
         return found, mode
 
-    async def answers(self, queries: Sequence[Query], caller: Caller) -> list[Encoded]:
+    async def answers(self, queries: Sequence[Query], caller: Caller) -> list[EncodedAnswer]:
         """The answers to several queries, in their order; see ``answer``."""
-        found: list[Encoded] = []
+        found: list[EncodedAnswer] = []
         for start in range(0, len(queries), CONCURRENCY):
             some = queries[start : start + CONCURRENCY]
             found += await asyncio.gather(*(self.answer(query, caller) for query in some))

@@ -17,9 +17,9 @@ from repertory_query.answering import AnsweredSearches
 from repertory_query.api import exporting, openapi_document
 from repertory_query.api import routes as api
 from repertory_query.api.operations import versioned
-from repertory_query.auditing import Trail
+from repertory_query.auditing import AuditTrail
 from repertory_query.digests import sending_digests
-from repertory_query.guard import Guard, Record
+from repertory_query.guard import Guard, RequestRecorder
 from repertory_query.history import sampling
 from repertory_query.mcp.http import McpEndpoints
 from repertory_query.metrics import Metrics
@@ -102,6 +102,6 @@ def create_app(
     app.router.redirect_slashes = False
     problems.install(app)
     app.add_middleware(Guard, access, rates)
-    trail = Trail(audit, usage, rates)
-    app.add_middleware(Record, metrics, trail)  # added last, so it is the outermost
+    trail = AuditTrail(audit, usage, rates)
+    app.add_middleware(RequestRecorder, metrics, trail)  # added last, so it is the outermost
     return app

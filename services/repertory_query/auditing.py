@@ -24,12 +24,12 @@ MAX_TEXT_SIZE = 16_384  # bytes of a body that is recorded as text
 _REFUSED = "refused"  # the name under which all of them are counted; no caller has it
 
 
-def about(request: Request, what: Iterable[str]) -> None:
+def name_items(request: Request, what: Iterable[str]) -> None:
     """Name the items of a request for its line in the log."""
     request.state.audited = [*what]
 
 
-class Trail:
+class AuditTrail:
     """Records the requests of one application.
 
     Args:

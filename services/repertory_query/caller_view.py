@@ -21,6 +21,7 @@ from repertory.search.query import Query
 from repertory.sources.mcp.traffic import SAYS
 from repertory.stats import Contents, Jobs, Stats
 from repertory_query.access import Caller
+from repertory_query.served_index import ServedIndex
 from repertory_query.service import Service
 
 _PLACES = frozenset({"path", "location", "directory"})
@@ -34,7 +35,7 @@ _LISTED = re.compile(r"^( *Path: )/.*/", re.MULTILINE)  # the same in a project 
 _WRITTEN = re.compile(rf"{SAYS}[^\n]*")
 
 T = TypeVar("T")
-Placed = TypeVar("Placed", Hit, Item, Entry)
+WithPath = TypeVar("WithPath", Hit, Item, Entry)
 
 
 def sees_all(caller: Caller) -> bool:
@@ -47,7 +48,7 @@ def visible_to(caller: Caller, service: Service) -> Backend:
     return service if sees_all(caller) else Restricted(service.for_groups(caller.groups))
 
 
-def for_caller(caller: Caller, service: Service) -> Service:
+def for_caller(caller: Caller, service: Service) -> ServedIndex:
     """As ``visible_to``, but for use inside the server: its texts still have the paths."""
     return service if sees_all(caller) else service.for_groups(caller.groups)
 
@@ -63,8 +64,9 @@ def visibility(caller: Caller, service: Service) -> frozenset[str] | None:
 
 def jobs_for(caller: Caller, service: Service) -> Jobs:
     """The jobs as a caller sees them."""
-    jobs = for_caller(caller, service).jobs()
-    return jobs if sees_all(caller) else _cleaned(jobs)
+    if sees_all(caller):
+        return service.jobs()
+    return _cleaned(service.for_groups(caller.groups).jobs())
 
 
 def contents_for(caller: Caller, found: Contents) -> Contents:
@@ -81,7 +83,7 @@ def stats_for(caller: Caller, found: Stats) -> Stats:
     return msgspec.structs.replace(found, calls_allowed=False)
 
 
-def placed_for(caller: Caller, found: Placed) -> Placed:
+def placed_for(caller: Caller, found: WithPath) -> WithPath:
     """A hit, an item or an entry as a caller sees it."""
     return found if sees_all(caller) else _placed(found)
 
@@ -170,7 +172,7 @@ def without_paths(text: str) -> str:
     return _FOLDERS.sub("", _WRITTEN.sub(".", text))
 
 
-def _placed(found: Placed) -> Placed:
+def _placed(found: WithPath) -> WithPath:
     """A hit, an item or an entry, with its path cut to the part in its id, or else to its name."""
     path = PurePath(found.path)
     if not path.is_absolute():

@@ -20,7 +20,7 @@ SIGN_IN_COOKIE = "repertory_sign_in"
 LIFETIME_S = 30 * 86_400  # unless the key is revoked before
 
 
-def sent(request: HTTPConnection) -> dict[str, str]:
+def cookies_of(request: HTTPConnection) -> dict[str, str]:
     """The cookies of a request, by name.
 
     Quoted values are not decoded. Ours have no quotes, and Python's own parser takes quadratic time
@@ -31,8 +31,8 @@ def sent(request: HTTPConnection) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def made(secret: str, name: str) -> str:
-    """The value of a cookie.
+def new_value(secret: str, name: str) -> str:
+    """A new value of a cookie.
 
     Args:
         secret: The secret from which it is derived; anyone who knows it can make cookies.
@@ -42,7 +42,7 @@ def made(secret: str, name: str) -> str:
     return f"{expires}.{_mac(secret, name, expires)}"
 
 
-def fits(value: str, secret: str, name: str) -> bool:
+def is_valid(value: str, secret: str, name: str) -> bool:
     """Whether a cookie's value was made with this secret and has not expired."""
     until, _, mac = value.partition(".")
     if not (until.isascii() and until.isdecimal() and len(until) <= 12):

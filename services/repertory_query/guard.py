@@ -12,7 +12,7 @@ from repertory.logs import CALLER
 from repertory.telemetry import spans
 from repertory.wire import V1
 from repertory_query.access import Access, is_open
-from repertory_query.auditing import Trail
+from repertory_query.auditing import AuditTrail
 from repertory_query.limits import bounded, check_address, check_rate
 from repertory_query.metrics import Metrics, known_method
 from repertory_query.problems import failure, refusal
@@ -59,10 +59,10 @@ class Guard:
         await self._app(scope, receive, send)
 
 
-class Record:
+class RequestRecorder:
     """Middleware that logs, measures and records each request, and answers unexpected failures."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, trail: Trail) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, trail: AuditTrail) -> None:
         self._app = app
         self._metrics = metrics
         self._trail = trail

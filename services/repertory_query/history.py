@@ -139,9 +139,7 @@ class History:
             samples = [one for one in self._samples if start < one.end <= end]
         for sample in samples:
             groups[bisect_left(bounds, sample.end, 1, number) - 1].append(sample)
-        return [
-            replace(together(group), start=group[0].start, end=group[0].end) for group in groups
-        ]
+        return [replace(merged(group), end=group[0].end) for group in groups]
 
 
 @asynccontextmanager
@@ -162,7 +160,7 @@ async def sampling(sample: Callable[[], None]) -> AsyncIterator[None]:
         tasks.cancel_scope.cancel()
 
 
-def together(spans: Sequence[Span]) -> Span:
+def merged(spans: Sequence[Span]) -> Span:
     """One span with the totals of one or more consecutive spans."""
     return Span(
         start=spans[0].start,

@@ -35,7 +35,7 @@ class Metrics:
     """The metrics of one application, in their own registry.
 
     Attributes:
-        also: If set, also called with the seconds and the labels of each request.
+        on_request: If set, called with the seconds and the labels of each request.
 
     Args:
         member: Which of several processes this is; None if it is the only one.
@@ -44,7 +44,7 @@ class Metrics:
 
     def __init__(self, member: QueryProcess | None = None, *, is_team: bool = False) -> None:
         self._is_team = is_team
-        self.also: Callable[[float, Mapping[str, str]], None] | None = None
+        self.on_request: Callable[[float, Mapping[str, str]], None] | None = None
         self._registry = CollectorRegistry()
         self._member = member
         self._requests = Histogram(
@@ -71,8 +71,8 @@ class Metrics:
         """Count a request."""
         labels = {"method": known_method(method), "route": route, "status": str(status)}
         self._requests.labels(**labels).observe(seconds)
-        if self.also:
-            self.also(seconds, labels)
+        if self.on_request:
+            self.on_request(seconds, labels)
 
     def search(self, mode: str) -> None:
         """Count a search that was not cached."""

@@ -12,7 +12,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
-from typing import Protocol
+from typing import Protocol, Self
 
 import msgspec
 from starlette.applications import Starlette
@@ -45,11 +45,11 @@ class Project(Protocol):
 
     key: str
 
-    def serves(self, other: "Project") -> bool:
+    def serves(self, other: Self) -> bool:
         """Whether this project can answer for another one of the same directory."""
         ...
 
-    def ignored_settings(self, other: "Project") -> list[str]:
+    def ignored_settings(self, other: Self) -> list[str]:
         """The settings given to another project that have no effect if this one answers for it."""
         ...
 
@@ -121,7 +121,7 @@ class Projects:
             project = await asyncio.to_thread(self._find, wanted)
             async with self._opened(project) as (path, ignored):
                 await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-                line = msgspec.json.encode({"path": path, "ignored": ignored}) + b"\n"
+                line = msgspec.json.encode({"path": path, "ignored_settings": ignored}) + b"\n"
                 await send({"type": "http.response.body", "body": line, "more_body": True})
                 with suppress(ClientDisconnect):
                     await while_connected(receive, self._ending.wait())

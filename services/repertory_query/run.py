@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from repertory import telemetry
 from repertory.compose import Parts
 from repertory.embedding import download
-from repertory.memory import keep_what_exists
+from repertory.memory import exempt_existing_objects
 from repertory.search.live import NOTHING_INDEXED
 from repertory.settings import Settings
 from repertory_query.app import create_app
@@ -118,7 +118,7 @@ def serve(
     host, port = listener.getsockname()[:2]
     _log.info("serving", extra={"host": host, "port": port})
     server = _Server(configuration(app), lambda: bool(stopping) or is_over(), ending)
-    keep_what_exists()
+    exempt_existing_objects()
     try:
         server.run(sockets=[listener])
     finally:

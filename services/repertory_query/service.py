@@ -9,18 +9,15 @@ from cachetools import LRUCache
 from msgspec.structs import replace
 from typing_extensions import override
 
-from repertory.catalogue.item import Item
 from repertory.compose import Parts
 from repertory.errors import StoreError
 from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.job import JobQueue
-from repertory.local import Local, available, read_or_none
-from repertory.search.answer import Answer
+from repertory.local import available, read_or_none
 from repertory.search.live import LiveSearch
-from repertory.search.query import Query
 from repertory.stats import (
     SILENCE_S,
-    Failed,
+    FailedJob,
     Jobs,
     Process,
     Rebuild,
@@ -29,21 +26,20 @@ from repertory.stats import (
     watch_status,
     workers_of,
 )
-from repertory_query import request_usage
 from repertory_query.history import History
 from repertory_query.recent import Recent
+from repertory_query.served_index import ServedIndex
+from repertory_query.visible_service import VisibleService
 
 if TYPE_CHECKING:
     from repertory.project_search.search import ProjectSearch
-    from repertory_query.visible_service import VisibleService
 
 MAX_VIEWS = 1_000  # cached sets of groups
 MAX_CATALOGUE_SEARCHES = 8  # cached; each holds the texts that some callers see
-FIRST_INDEX_S = 5.0  # that a search waits for the first index
 
 
-class Service(Local):
-    """Answers from a live search. Thread-safe.
+class Service(ServedIndex):
+    """The whole index of a running server. Thread-safe.
 
     Args:
         parts: The parts of the server.
@@ -52,29 +48,25 @@ class Service(Local):
         process: Which of several processes behind one port this is; None if it is the only one.
 
     Attributes:
-        recent: The latest searches.
         history: The performance in the last day.
     """
 
     def __init__(
         self, parts: Parts, live: LiveSearch, queue: JobQueue, process: Process | None = None
     ) -> None:
-        super().__init__(parts, live)
+        super().__init__(parts, live, Recent())
         self._process = process
         self._queue = queue
-        self.recent = Recent()
         self.history = History()
         self._views_lock = threading.Lock()
         self._views: LRUCache[frozenset[str], VisibleService] = LRUCache(MAX_VIEWS)
-        self._of_catalogue: LRUCache[frozenset[str], ProjectSearch] = LRUCache(
+        self._catalogue_searches: LRUCache[frozenset[str], ProjectSearch] = LRUCache(
             MAX_CATALOGUE_SEARCHES
         )
 
-    def for_groups(self, groups: frozenset[str]) -> "VisibleService":
+    def for_groups(self, groups: frozenset[str]) -> VisibleService:
         """This server as callers with some groups see it."""
-        from repertory_query.visible_service import VisibleService  # noqa: PLC0415 - it imports this module
-
-        with self._views_lock:  # must not wait for an import: this may run on the event loop
+        with self._views_lock:
             if (view := self._views.get(groups)) is None:
                 view = self._views[groups] = VisibleService(self, groups)
         return view
@@ -85,44 +77,13 @@ class Service(Local):
 
         directory = self.workspace.directory
         with self._views_lock:
-            if (files := self._of_catalogue.get(visible)) is None:
-                files = self._of_catalogue[visible] = ProjectSearch(directory)
+            if (files := self._catalogue_searches.get(visible)) is None:
+                files = self._catalogue_searches[visible] = ProjectSearch(directory)
         return files
-
-    @override
-    def ensure_indexed(self) -> None:
-        """Do nothing, because the server indexes in the background."""
-
-    @override
-    def refresh(self) -> Stats:
-        return self.stats()
 
     @override
     def stats(self) -> Stats:
         return replace(super().stats(), process=self._process)
-
-    @override
-    def search(self, query: Query) -> Answer:
-        self.await_first_index()
-        began = time.perf_counter()
-        answer = super().search(query)
-        self.note(answer, time.perf_counter() - began)
-        return answer
-
-    def await_first_index(self) -> None:
-        """Wait briefly for the first index, if nothing is indexed yet."""
-        self.live.await_first(FIRST_INDEX_S)
-
-    def note(self, answer: Answer, seconds: float) -> None:
-        """Record an answered search and its duration; it may be answered from a cache."""
-        self.recent.note(answer, seconds)
-        request_usage.note_search(answer, seconds)
-
-    @override
-    def item(self, item: str) -> Item:
-        found = super().item(item)
-        request_usage.note_use(found.id)
-        return found
 
     def sample(self) -> None:
         """Add a sample of the current state to the history."""
@@ -161,7 +122,7 @@ class Service(Local):
             taken=self._queue.taken(),
             running=[one for one in workers_of(coordination.status.reports()) if one.busy],
             failed=[
-                Failed(
+                FailedJob(
                     id=failure.id,
                     items=sorted(failure.items),
                     error=failure.error,

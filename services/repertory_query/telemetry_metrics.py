@@ -19,7 +19,7 @@ async def sending_metrics(metrics: Metrics, service: Service) -> AsyncIterator[N
         return
     from repertory.telemetry import export  # noqa: PLC0415 - an optional extra
 
-    if not export.wants_metrics():
+    if not export.is_wanted("METRICS"):
         yield
         return
     from repertory.telemetry.meters import Meters  # noqa: PLC0415 - an optional extra
@@ -30,9 +30,9 @@ async def sending_metrics(metrics: Metrics, service: Service) -> AsyncIterator[N
     name = "repertory-api" if service.parts.is_team else "repertory"  # as in the traces
     meters = Meters(export.resource(name, service.workspace.directory_key), families)
     requests = meters.histogram(*REQUESTS, BOUNDS)
-    metrics.also = requests.record
+    metrics.on_request = requests.record
     try:
         yield
     finally:
-        metrics.also = None
+        metrics.on_request = None
         await asyncio.to_thread(meters.close)

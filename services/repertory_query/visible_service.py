@@ -21,13 +21,14 @@ from repertory.local import read_or_none
 from repertory.search.engine import SearchEngine
 from repertory.sources.source import Problem, Severity
 from repertory.stats import Contents, Jobs, Lengths, SourceState, Stats, Watch
-from repertory_query.service import Service
+from repertory_query.served_index import ServedIndex
 
 if TYPE_CHECKING:  # not needed by a search
     from repertory.calling.result import CallResult
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
+    from repertory_query.service import Service
 
 INVALID_CONFIGURATION = "The configuration is invalid."
 UNSURE = "At the moment, this server does not know which of its files you may see."
@@ -37,7 +38,7 @@ EVERY_SOURCE = (
 )
 
 
-class VisibleService(Service):
+class VisibleService(ServedIndex):
     """A server as seen by callers with some groups. Thread-safe.
 
     Args:
@@ -45,9 +46,8 @@ class VisibleService(Service):
         groups: The callers' groups.
     """
 
-    def __init__(self, whole: Service, groups: frozenset[str]) -> None:
-        super().__init__(whole.parts, whole.live, whole._queue)
-        self.recent = whole.recent
+    def __init__(self, whole: "Service", groups: frozenset[str]) -> None:
+        super().__init__(whole.parts, whole.live, whole.recent)
         self._whole = whole
         self._groups = groups
         self._known: tuple[tuple[object, ...], Counter[str], list[Problem]] | None = None
@@ -204,13 +204,13 @@ class VisibleService(Service):
         engine = read_or_none(lambda: self.engine)
         key = (engine and ref(engine), *names, are_all)
         if self._known is None or self._known[0] != key:
-            entries = [*engine.keywords.all()] if engine and engine.keywords else []
+            entries = [*engine.keywords.all()] if engine else []
             kinds = Counter(entry.kind.value for entry in entries)
             self._known = key, kinds, [*problems_between(entries, names, are_all=are_all)]
         return self._known[1:]
 
-    @override
     def jobs(self) -> Jobs:
+        """All jobs, or, if anything is hidden, only the failed ones whose items are all visible."""
         jobs = self._whole.jobs()
         if not self._hides:
             return jobs
@@ -218,7 +218,7 @@ class VisibleService(Service):
         failed = [
             one
             for one in jobs.failed
-            if index and one.items and all(index.row_of(item) is not None for item in one.items)
+            if one.items and all(index.row_of(item) is not None for item in one.items)
         ]
         return Jobs(waiting={}, taken=None, running=[], failed=failed)
 

@@ -17,22 +17,21 @@ _log = logging.getLogger(__name__)
 def wait(lease: Lease, about: Holder, stop: threading.Event) -> bool:
     """Wait until this process has the lease; False if ``stop`` was set before.
 
-    Each other holder is logged once.
+    Each reason is logged once.
     """
-    said: object = None
+    said = ""
     while not stop.is_set():
         try:
             if lease.take(about):
                 _log.info("lease_taken")
                 return True
             holder = lease.holders().holder
-            if holder and said != (holder.host, holder.process, holder.directory):
-                said = (holder.host, holder.process, holder.directory)
-                _log.warning("watch_waits", extra={"reason": f"{holder} watches already"})
+            reason = f"{holder} watches already" if holder else said
         except StoreError as error:
-            if said != str(error):
-                said = str(error)
-                _log.warning("watch_waits", extra={"reason": said})
+            reason = str(error)
+        if reason != said:
+            said = reason
+            _log.warning("watch_waits", extra={"reason": reason})
         stop.wait(RETRY_INTERVAL_S)
     with suppress(StoreError):
         lease.release()

@@ -31,14 +31,15 @@ def is_this_machine(host: str) -> bool:
 
 
 def is_confidential(url: str) -> bool:
-    """Whether requests to a URL are encrypted or stay on this machine."""
+    """Whether requests to a URL are encrypted or stay on this machine; False if it is invalid."""
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        host, _ = parts.hostname or "", parts.port
+        host.encode("idna")
     except ValueError:
         return False
     return bool(host) and (
-        parts.scheme == "https" or (parts.scheme == "http" and is_this_machine(host or ""))
+        parts.scheme == "https" or (parts.scheme == "http" and is_this_machine(host))
     )
 
 

@@ -131,7 +131,7 @@ class Filters(TypedDict, total=False):
     tags: Iterable[str]
 
 
-class Asked(Filters, total=False):
+class SearchOptions(Filters, total=False):
     """The optional parameters of a search; the settings supply a missing number.
 
     Attributes:
@@ -195,29 +195,29 @@ class Session:
         with contextlib.suppress(RuntimeError):  # no thread can start while the program exits
             threading.Thread(target=backend.close, name="forgotten session", daemon=True).start()
 
-    def search(self, query: str, **asked: Unpack[Asked]) -> Answer:
+    def search(self, query: str, **options: Unpack[SearchOptions]) -> Answer:
         """Find items for a task, some words or a name; each hit has a confidence and a reason.
 
         Args:
             query: The words, the task or the name to search for.
-            asked: ``limit``, ``threshold``, ``alpha``, and the filters ``kinds``, ``sources``,
-                ``servers`` and ``tags``; see ``Asked``.
+            options: ``limit``, ``threshold``, ``alpha``, and the filters ``kinds``, ``sources``,
+                ``servers`` and ``tags``; see ``SearchOptions``.
         """
         _check_texts(query=query)
-        _check_names(asked, Asked)
-        return self._indexed().search(query_of(self._defaults, query, **asked))
+        _check_names(options, SearchOptions)
+        return self._indexed().search(query_of(self._defaults, query, **options))
 
-    def explain(self, query: str, item: str, **asked: Unpack[Asked]) -> Explanation:
+    def explain(self, query: str, item: str, **options: Unpack[SearchOptions]) -> Explanation:
         """Explain why a search returns an item, or why not.
 
         Args:
             query: The search to explain.
             item: The item's id, or its name if no other item has it.
-            asked: As for ``search``.
+            options: As for ``search``.
         """
         _check_texts(query=query, item=item)
-        _check_names(asked, Asked)
-        return self._indexed().explain(query_of(self._defaults, query, **asked), item)
+        _check_names(options, SearchOptions)
+        return self._indexed().explain(query_of(self._defaults, query, **options), item)
 
     def items(self, **where: Unpack[Filters]) -> "list[Entry]":
         """The indexed items by id, without texts and schemas; see ``Filters``."""

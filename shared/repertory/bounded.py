@@ -10,6 +10,7 @@ import stat
 import unicodedata
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 _MAX_LINKS = 40  # per path, as on Linux
@@ -24,6 +25,8 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
 _OPENS_BELOW = os.open in os.supports_dir_fd and bool(_NO_LINK)
 _IS_LINK = {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}  # errors of an open that follows no links
+
+_BEHIND_A_LINK = "it is a link, or lies behind one"
 
 
 class UnfitFileError(OSError):
@@ -109,12 +112,14 @@ def as_listed(folder: str, place: str) -> str:
 
 def _name_in(folder: str, name: str) -> str:
     """The name under which a folder lists the file with this name."""
-    others = (name.swapcase(), *(unicodedata.normalize(form, name) for form in ("NFC", "NFD")))
-    other = next((one for one in others if one != name), name)
-    if other == name or not all(
-        os.path.lexists(os.path.join(folder, one))  # noqa: PTH118 - speed
-        for one in (other, name)
-    ):
+    composed = unicodedata.normalize("NFC", name)
+    others = {name.swapcase(), composed, unicodedata.normalize("NFD", name)} - {name}
+
+    def is_there(one: str) -> bool:
+        return os.path.lexists(os.path.join(folder, one))  # noqa: PTH118 - speed
+
+    # A folder is only listed if it has the name in another spelling, too. Most have not.
+    if not (any(map(is_there, others)) and is_there(name)):
         return name
     try:
         names = os.listdir(folder)  # noqa: PTH208 - speed
@@ -122,16 +127,24 @@ def _name_in(folder: str, name: str) -> str:
         return name
     if name in names:
         return name
-    return next((one for one in names if _folded(one) == _folded(name)), name)
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()
+    listed = {unicodedata.normalize("NFC", one): one for one in names}
+    alike = (one for key, one in listed.items() if key.casefold() == composed.casefold())
+    return listed.get(composed) or next(alike, name)
 
 
 def is_inside(path: str, folder: str) -> bool:
     """Whether a path is a folder or lies below it; both are absolute."""
     return path == folder or path.startswith(os.path.join(folder, ""))  # noqa: PTH118 - speed
+
+
+def place_in(folder: str, path: str) -> str | None:
+    """A path relative to a folder, with ``/``, empty for the folder itself; None if outside.
+
+    Both are absolute.
+    """
+    if not is_inside(path, folder):
+        return None
+    return path[len(folder) :].lstrip(os.sep).replace(os.sep, "/")
 
 
 def read_bytes(path: str, limit: int, *, is_text: bool = False) -> bytes:
@@ -151,35 +164,72 @@ def read_bytes(path: str, limit: int, *, is_text: bool = False) -> bytes:
         return _content(file, limit, is_text=is_text)
 
 
-@contextlib.contextmanager
-def opened(folder: str | int, place: str = "") -> Iterator[str | int]:
-    """Open a folder, or one below an open folder, without following a link.
+class OpenFolder:
+    """An open folder. Reading below it follows no links.
 
-    Reads relative to the open folder stay in it, even if its path is replaced meanwhile. On systems
-    that do not support this, the path is returned instead.
+    All reads are from this folder, even if another one replaces it at its path. Only Windows, which
+    cannot open a file relative to a folder, uses the path again.
+
+    Args:
+        path: Its absolute path, without links.
 
     Raises:
         OSError: It cannot be opened, or is a link.
     """
-    if not _OPENS_BELOW:  # Windows
-        yield os.path.join(folder, place)  # type: ignore[arg-type]  # noqa: PTH118 - str here
-        return
-    with _closing(_open_below(folder, place or ".", _FOLDER)) as found:
-        yield found
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._file = os.open(path, _FOLDER) if _OPENS_BELOW else None
+
+    def close(self) -> None:
+        """Close it."""
+        if self._file is not None:
+            os.close(self._file)
+
+    def read(self, place: str, limit: int) -> bytes:
+        """Read a file; see ``read_inside``.
+
+        Raises:
+            UnfitFileError: It is a link or lies behind one, is not a regular file, or is too large.
+            OSError: It cannot be read.
+        """
+        if self._file is None:
+            path = os.path.join(self._path, place)  # noqa: PTH118 - of strings
+            if _real(path) != os.path.normpath(path):
+                raise UnfitFileError(errno.ELOOP, _BEHIND_A_LINK, path)
+            return read_bytes(path, limit)
+        try:
+            with _closing(_open_below(self._file, place)) as file:
+                return _content(file, limit)
+        except OSError as exc:
+            if exc.errno in _IS_LINK:
+                raise UnfitFileError(errno.ELOOP, _BEHIND_A_LINK) from exc
+            raise
+
+    def entries(self, place: str, limit: int) -> list[tuple[str, os.stat_result]]:
+        """The names in a folder and their statuses, at most ``limit``.
+
+        Raises:
+            OSError: The folder cannot be listed, or is a link.
+        """
+        if self._file is None:  # Windows, where the status of a listed entry has no inode
+            with os.scandir(os.path.join(self._path, place)) as listing:  # noqa: PTH118 - of strings
+                return [(one.name, os.lstat(one.path)) for one in islice(listing, limit)]
+        with (
+            _closing(_open_below(self._file, place or ".", _FOLDER)) as folder,
+            os.scandir(folder) as listing,
+        ):
+            return [(one.name, one.stat(follow_symlinks=False)) for one in islice(listing, limit)]
 
 
-def read_inside(
-    root: str | int, place: str, limit: int, *, is_text: bool = False, follows: bool = True
-) -> bytes:
+def read_inside(root: str, place: str, limit: int, *, is_text: bool = False) -> bytes:
     """Read a file below a folder. Links are followed only to a target inside the folder.
 
     Args:
-        root: The absolute path of the folder, without links; or an open folder (see ``opened``) if
-            no links are followed.
+        root: The absolute path of the folder, without links.
         place: The path of the file relative to the folder, with ``/`` and without ``..``.
         limit: As for ``read_bytes``.
         is_text: As for ``read_bytes``.
-        follows: Whether links are followed at all.
 
     Each folder is opened relative to its parent without following a link, so a link that is created
     in the meantime cannot lead out of the folder.
@@ -188,7 +238,7 @@ def read_inside(
         UnfitFileError: It is outside the folder, is not a regular file, or is too large.
         OSError: It cannot be read.
     """
-    with _closing(_open_inside(root, place, follows=follows)) as file:
+    with _closing(_open_inside(root, place)) as file:
         return _content(file, limit, is_text=is_text)
 
 
@@ -223,9 +273,10 @@ def place_below(root: str, path: str) -> str:
     """
     above, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - links stay
     real = os.path.join(_real(above), name)  # noqa: PTH118 - of strings
-    if not is_inside(real, root):
+    place = place_in(root, real)
+    if place is None:
         raise UnfitFileError(errno.EXDEV, f"it leads out of {root}", real)
-    return os.path.relpath(real, root).replace(os.sep, "/")
+    return place
 
 
 def read_beginning(root: str, place: str, size: int) -> bytes:
@@ -236,35 +287,26 @@ def read_beginning(root: str, place: str, size: int) -> bytes:
     """
     with _closing(_open_inside(root, place)) as file:
         _check_kind(os.fstat(file))
-        return os.read(file, size)
+        return _read(file, size)
 
 
-def _open_inside(root: str | int, place: str, *, follows: bool = True) -> int:
+def _open_inside(root: str, place: str) -> int:
     if _OPENS_BELOW:
         try:
             return _open_below(root, place)
         except OSError as exc:
             if exc.errno not in _IS_LINK:
                 raise
-            if not follows:
-                raise UnfitFileError(errno.ELOOP, "it is a link, or lies behind one") from exc
-    if isinstance(root, int):
-        raise UnfitFileError(errno.ELOOP, "it is a link, or lies behind one")
-    path = os.path.join(root, place)  # noqa: PTH118 - of strings
-    real = _real(path)
-    if not follows and real != os.path.normpath(path):
-        raise UnfitFileError(errno.ELOOP, "it is a link, or lies behind one", real)
+    real = _real(os.path.join(root, place))  # noqa: PTH118 - of strings
     if not is_inside(real, root):
         raise UnfitFileError(errno.EXDEV, f"it leads out of {root}", real)
-    if not _OPENS_BELOW:  # Windows
-        return os.open(real, _FILE)
-    return _open_below(root, os.path.relpath(real, root))
+    return _open_below(root, os.path.relpath(real, root)) if _OPENS_BELOW else os.open(real, _FILE)
 
 
 def _open_below(root: str | int, place: str, how: int = _FILE | _NO_LINK) -> int:
-    """Open a file without following any link in its path."""
+    """Open a file below a folder, or below its descriptor, without following any link."""
     *folders, name = place.split("/")
-    above = os.open(".", _FOLDER, dir_fd=root) if isinstance(root, int) else os.open(root, _FOLDER)
+    above = os.dup(root) if isinstance(root, int) else os.open(root, _FOLDER)
     try:
         for folder in folders:
             below = os.open(folder, _FOLDER, dir_fd=above)
@@ -275,17 +317,22 @@ def _open_below(root: str | int, place: str, how: int = _FILE | _NO_LINK) -> int
         os.close(above)
 
 
-def _content(file: int, limit: int, *, is_text: bool) -> bytes:
+def _content(file: int, limit: int, *, is_text: bool = False) -> bytes:
     status = os.fstat(file)
     _check_kind(status)
     if status.st_size > limit:
         message = f"it has more than {limit:,} bytes; split it or shorten it"
         raise UnfitFileError(errno.EFBIG, message)
-    data = os.read(file, min(status.st_size, _BEGINNING))
+    data = _read(file, min(status.st_size, _BEGINNING))
     if is_text and b"\0" in data and not data.startswith(UTF_16):
         return data
-    # Some file systems, such as FUSE ones, return fewer bytes than requested.
-    while len(data) < status.st_size and (more := os.read(file, status.st_size - len(data))):
+    return data + _read(file, status.st_size - len(data))
+
+
+def _read(file: int, size: int) -> bytes:
+    """The next bytes of a file; fewer only at its end, unlike ``os.read`` on FUSE file systems."""
+    data = b""
+    while len(data) < size and (more := os.read(file, size - len(data))):
         data += more
     return data
 

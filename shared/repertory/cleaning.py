@@ -19,7 +19,7 @@ from filelock import FileLock, Timeout
 
 from repertory.backup.work_folder import left_by_backups
 from repertory.directory_catalogue import FETCHED
-from repertory.embedding.digests import identity
+from repertory.embedding.digests import state_name
 from repertory.embedding.folder import SOURCE, WEIGHTS, Format, source_of
 from repertory.embedding.packages import installed_weights
 from repertory.errors import StoreBusyError, StoreError
@@ -32,6 +32,7 @@ from repertory.indexing.collection_names import (
     sandbox_key,
     sandbox_of,
 )
+from repertory.running import lock_of, note_path
 from repertory.sources.fetched.content import LOCK
 from repertory.sources.fetched.users import USERS, used, users_gone
 from repertory.workspace import SHOWN, directory_key, owners
@@ -80,7 +81,7 @@ def find(data: Path, now: float) -> list[Unused]:
     """
     try:
         known = owners(data)
-        gone = {key: owner for key, owner in known.items() if _is_left(owner, data)}
+        gone = {key: owner for key, owner in known.items() if _is_abandoned(owner, data)}
         return [
             *_indexes(data, known, gone, now),
             *_notes(data, gone),
@@ -107,7 +108,7 @@ def remove(data: Path, unused: Iterable[Unused]) -> list[Unused]:
             if one.kind is Kind.INDEX:
                 store.drop(one.paths[0].name)
             elif one.kind is Kind.SERVER:
-                with FileLock(_lock_of(one.paths[0]), timeout=0, mode=PRIVATE):
+                with FileLock(lock_of(one.paths[0]), timeout=0, mode=PRIVATE):
                     one.paths[0].unlink(missing_ok=True)
             for path in one.paths:
                 if path.is_dir():
@@ -183,7 +184,7 @@ def _graphs(models: Path) -> Iterator[Unused]:
     sources = [Path(os.fsdecode(path.read_bytes())) for path in optimised.glob(f"*{SOURCE}")]
     cached = [path for name in WEIGHTS[Format.ONNX] for path in models.glob(f"*/{name}")]
     weights = [path for path in (*sources, *cached, *installed_weights()) if path.is_file()]
-    used = tuple(f"{identity(path)}-" for path in weights)
+    used = tuple(f"{state_name(path)}-" for path in weights)
     for path in optimised.glob("*.ort"):
         if not path.name.startswith(used):
             yield _unused(Kind.GRAPH, path, source_of(path))
@@ -192,7 +193,7 @@ def _graphs(models: Path) -> Iterator[Unused]:
 def _servers(servers: Path) -> Iterator[Unused]:
     """The notes of servers that were killed."""
     for path in servers.glob("*.json"):
-        if _NOTE.fullmatch(path.name) and not _is_locked(_lock_of(path)):
+        if _NOTE.fullmatch(path.name) and not _is_locked(lock_of(path)):
             yield _unused(Kind.SERVER, path)
 
 
@@ -230,13 +231,13 @@ def _unused(kind: Kind, *paths: Path, is_busy: bool = False) -> Unused:
     return Unused(kind=kind, paths=paths, size=sum(map(size_on_disk, paths)), is_busy=is_busy)
 
 
-def _is_left(directory: Path, data: Path) -> bool:
+def _is_abandoned(directory: Path, data: Path) -> bool:
     """Whether a directory does not exist and has no running server."""
     return is_gone(directory) and not _is_served(data, directory)
 
 
 def _is_served(data: Path, directory: Path) -> bool:
-    return _is_locked(data / "servers" / f"{directory_key(directory)}.lock")
+    return _is_locked(lock_of(note_path(data, directory)))
 
 
 def _is_locked(lock: Path) -> bool:
@@ -248,10 +249,6 @@ def _is_locked(lock: Path) -> bool:
             return False
     except Timeout:
         return True
-
-
-def _lock_of(note: Path) -> Path:
-    return note.with_suffix(".lock")
 
 
 def _is_old(path: Path, now: float) -> bool:

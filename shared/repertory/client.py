@@ -28,8 +28,8 @@ from repertory.wire import (
     Answers,
     Ids,
     Items,
-    Retried,
-    Retry,
+    RetriedJobs,
+    RetryRequest,
     Search,
     Searches,
     Summaries,
@@ -38,8 +38,7 @@ from repertory.wire import (
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
-    from repertory.review.store import Event
-    from repertory.review.wire import Reviews
+    from repertory.review.wire import Event, Reviews
     from repertory.skill_files import SkillFiles
     from repertory.skill_vectors.match import SkillMatch
     from repertory.usage.wire import Insights, UnansweredQueries
@@ -73,7 +72,7 @@ class Client(Backend):
     @override
     def search(self, query: Query) -> Answer:
         if query.limit > MAX_LIMIT:
-            raise UsageError(f"The limit is {query.limit}; a server gives {MAX_LIMIT} at most.")
+            raise UsageError(f"The limit is {query.limit}; a server returns at most {MAX_LIMIT}.")
         parameters = _parameters(query)
         if len(urlencode(parameters, doseq=True, errors="replace")) <= MAX_ADDRESS:
             answer = self.remote.ask("GET", "/search", parameters, Answer)
@@ -201,8 +200,8 @@ class Client(Backend):
 
     def retry(self, ids: Sequence[str] | None = None) -> int:
         """Retry the failed jobs with these ids, or all failed jobs; return how many."""
-        body = Retry(ids=None if ids is None else list(ids))
-        return self.remote.ask("POST", "/queue/retry", {}, Retried, body=body).retried
+        body = RetryRequest(ids=None if ids is None else list(ids))
+        return self.remote.ask("POST", "/queue/retry", {}, RetriedJobs, body=body).retried
 
     def reviews(self) -> "Reviews":
         """The items that wait for approval; see ``ReviewStore.waiting``."""
@@ -212,10 +211,10 @@ class Client(Backend):
 
     def approve(self, items: Sequence[str]) -> list[str]:
         """Approve items, each given as ``ID@VERSION``; see ``ReviewStore.approve``."""
-        from repertory.review.wire import Approve, Approved  # noqa: PLC0415 - as above
+        from repertory.review.wire import ApprovalRequest, ApprovedItems  # noqa: PLC0415 - as above
 
-        body = Approve(items=list(items))
-        return self.remote.ask("POST", "/reviews/approve", {}, Approved, body=body).items
+        body = ApprovalRequest(items=list(items))
+        return self.remote.ask("POST", "/reviews/approve", {}, ApprovedItems, body=body).items
 
     def history(self, item: str) -> "list[Event]":
         """The history of an item; see ``ReviewStore.history``."""

@@ -21,13 +21,12 @@ from repertory.embedding.words import WordsEngine
 from repertory.errors import WeightsUnavailableError
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import VectorStore
-from repertory.indexing.collection_names import configuration_of
 from repertory.progress import Download, Progress
 from repertory.search.calibration import calibrate
 from repertory.search.live import LiveSearch
 from repertory.settings import Settings
 from repertory.shared_objects import SharedObjects
-from repertory.stats import WatchStatus, watch_status
+from repertory.stats import watch_status
 from repertory.workspace import Workspace
 
 if TYPE_CHECKING:  # a search imports none of these
@@ -230,19 +229,12 @@ class Parts:
         from repertory.indexing.coordinator import Coordinator  # noqa: PLC0415 - not for a search
         from repertory.review.gate import Gate  # noqa: PLC0415 - as above
 
-        watch = watch_status(self.coordination.status) or WatchStatus()
-        searched_of = configuration_of(watch.collection)
         return Coordinator(
             store=self.store,
             queue=queue,
             coordination=self.coordination,
             active=self.active,
-            seen={one.name: one.seen for one in watch.sources},
-            found=watch.problems,
-            unlisted=watch.unlisted,
-            # The searched index may have another configuration, so this may be unknown.
-            searched=watch.searched if searched_of == watch.configuration or watch.former else {},
-            searched_of=searched_of,
+            last=watch_status(self.coordination.status),
             affordable=affordable,
             gate=Gate(self.reviews, records=not self.settings.values.no_cache),
             keep_unused_s=self.settings.values.keep_unused * 86_400,

@@ -63,7 +63,7 @@ def checked(text: str, before: str, key: str, tables: Sequence[Mapping[str, Any]
         del expected[key]
     if not is_toml(text) or toml.parse(text) != expected:
         raise ConfigurationError(
-            f"The configuration file cannot be changed without losing something; {BY_HAND}."
+            f"The configuration file cannot be edited without losing a part of it; {BY_HAND}."
         )
     return text
 

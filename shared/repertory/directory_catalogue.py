@@ -178,22 +178,25 @@ class DirectoryCatalogue:
             raise ConfigurationError(f"{' or '.join(files)}: {error}") from error
 
     def _catalogue(self, known: Mapping[str, Mapping[str, Any]]) -> "Catalogue":
-        from repertory.sources.configured import build_catalogue  # noqa: PLC0415 - not to search
+        from repertory.sources.configured import (  # noqa: PLC0415 - not to search
+            build_catalogue,
+            withheld_sources,
+        )
 
-        written = bool(self._settings.sources) and not self._paths
+        written, base = bool(self._settings.sources) and not self._paths, self._settings.base
         found = self.discovery()
         catalogue = build_catalogue(
-            found.entries,
-            self._settings.base,
-            found=not written,
-            known=known,
-            passed_over=found.passed_over,
-            named=self._named,
-            rules=self._settings.rules,
-            withheld=found.withheld,
+            found.entries, base, found=not written, known=known, named=self._named
         )
-        owner = "" if self._settings.is_of_team else self._key
-        catalogue = msgspec.structs.replace(catalogue, owner=owner, searched=found.searched)
+        names = [source.name for source in catalogue.sources]
+        catalogue = msgspec.structs.replace(
+            catalogue,
+            sources=(*catalogue.sources, *withheld_sources(found.withheld, base, known, names)),
+            rules=self._settings.rules,
+            passed_over=(*found.passed_over, *catalogue.passed_over),
+            owner="" if self._settings.is_of_team else self._key,
+            searched=found.searched,
+        )
         self._note_fetched(catalogue)
         if written and self._settings.is_confined:
             catalogue.stay_in(self._settings.base, found=False)

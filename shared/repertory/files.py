@@ -9,6 +9,7 @@ import secrets
 import stat
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -151,7 +152,12 @@ def narrow(folder: Path) -> None:
 def size_on_disk(path: Path) -> int:
     """The disk space of a file or folder in bytes. Vector files are sparse."""
     total = 0
-    for one in (path, *path.rglob("*")):
+    inside = (
+        Path(place, name)
+        for place, folders, files in os.walk(path)  # unlike ``rglob``, skips a removed folder
+        for name in (*folders, *files)
+    )
+    for one in chain((path,), inside):
         try:
             status = one.lstat()
         except OSError:  # another process has just removed it

@@ -78,12 +78,12 @@ class Freshness:
             and all(seen.is_current() for seen in last.seen.values())
         )
 
-    def begin(self) -> None:
+    def note_configuration(self) -> None:
         """Record the files that determine the catalogue, before they are read."""
         paths = (*self._workspace.followed(), *self._workspace.sources.may_list_tools())
         self._followed = {str(path): signature(str(path)) for path in paths}
 
-    def note(self, catalogue: "Catalogue") -> None:
+    def note_sources(self, catalogue: "Catalogue") -> None:
         """Record single-file sources before they are read, and the folders searched for sources."""
         self._searched = FolderState(catalogue.searched)
         for source in catalogue.sources:
@@ -159,7 +159,7 @@ class Freshness:
                 known[_digest(source)] = memory.known
             elif source.file:
                 seen[_digest(source)] = self._single[_digest(source)]
-        listed = _once({**seen, SEARCHED: self._searched}, known)
+        listed = _without_repetitions({**seen, SEARCHED: self._searched}, known)
         is_escaped = not all(map(is_unicode, _paths(self._followed, listed)))
         escape = _escaped if is_escaped else str
         with contextlib.suppress(OSError, UnicodeEncodeError):  # a message may be invalid Unicode
@@ -287,7 +287,7 @@ def _of_paths(seen: FolderState, rename: Callable[[str], str]) -> FolderState:
     return FolderState(_renamed(seen.folders, rename), _renamed(seen.files, rename))
 
 
-def _once(
+def _without_repetitions(
     seen: Mapping[str, FolderState], known: Mapping[str, Collection[str]]
 ) -> dict[str, FolderState]:
     """Drop files that another source reads, and folders that are already listed."""

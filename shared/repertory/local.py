@@ -40,7 +40,6 @@ from repertory.search.explanation import Explanation
 from repertory.search.linking import links
 from repertory.search.links import Links
 from repertory.search.live import LiveSearch
-from repertory.search.lookup import readable_index
 from repertory.search.query import Query
 from repertory.sources.source import Problem, Severity
 from repertory.stats import (
@@ -119,18 +118,18 @@ class Local(Backend, abc.ABC):
     @override
     def entries(self, where: Filter | None = None) -> list[Entry]:
         engine = self.engine
-        return lookup.entries(engine, self._where(engine, where or Filter()))
+        return lookup.entries(engine.keywords, self._where(engine, where or Filter()))
 
     @override
     def page(
         self, where: Filter, limit: int, offset: int = 0, after: str = ""
     ) -> tuple[Sequence[Entry], int]:
         engine = self.engine
-        return lookup.page(engine, self._where(engine, where), limit, offset, after)
+        return engine.keywords.page(self._where(engine, where), limit, offset, after)
 
     @override
     def contents(self) -> Contents:
-        kinds, skills = readable_index(self.engine).contents()
+        kinds, skills = self.engine.keywords.contents()
         return Contents(
             kinds={kind: dict(sources) for kind, sources in kinds.items()},
             skills=skills,
@@ -142,9 +141,7 @@ class Local(Backend, abc.ABC):
 
     def _where(self, engine: SearchEngine, where: Filter) -> Filter:
         """A filter with checked values; see ``filters.checked``."""
-        if where and engine.keywords is not None:
-            return checked(where, engine.keywords, self.source_states)
-        return where
+        return checked(where, engine.keywords, self.source_states) if where else where
 
     def source_states(self) -> Sequence[SourceState]:
         """The states of the sources in the watch service's last report."""
@@ -171,7 +168,7 @@ class Local(Backend, abc.ABC):
 
     @override
     def links(self, item_id: str) -> Links:
-        return links(readable_index(self.engine), item_id, self.items)
+        return links(self.engine.keywords, item_id, self.items)
 
     @override
     def skill_files(self, ids: Sequence[str]) -> "dict[str, SkillFiles]":
@@ -260,7 +257,7 @@ class Local(Backend, abc.ABC):
         stored = engine.collection if engine else None
         collection = stored.name if stored else watch.collection
         slug = model_slug(collection)
-        kinds = engine.keywords.counts("kind") if engine and engine.keywords else Counter[str]()
+        kinds = engine.keywords.counts("kind") if engine else Counter[str]()
         problems = [
             Problem(severity=Severity.ERROR, message=one) for one in dict.fromkeys(troubles)
         ]

@@ -25,7 +25,7 @@ _MAPPING = re.compile(
 )
 
 
-def keep_little() -> None:
+def return_memory_early() -> None:
     """Make a long-running process return freed memory to the system early."""
     with contextlib.suppress(OSError, AttributeError):
         libc = ctypes.CDLL(None)
@@ -37,7 +37,7 @@ def keep_little() -> None:
             libc.mallopt(option, value)
 
 
-def keep_what_exists() -> None:
+def exempt_existing_objects() -> None:
     """Exempt all existing objects from the garbage collector.
 
     A server keeps its imported modules. Collections that traverse them stop all threads: one search
@@ -53,7 +53,7 @@ def trim() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def forget_pages(file: Path) -> None:
+def drop_pages(file: Path) -> None:
     """Drop the pages of a mapped file from this process; a page returns when it is used.
 
     Modified mappings are skipped, because their changes are in no file.

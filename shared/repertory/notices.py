@@ -22,8 +22,8 @@ NOTHING_OFFERED = (
     "folders exist."
 )
 HAS_RIVAL = (
-    "Another watch service publishes another catalogue in the same place of Qdrant, so this one "
-    "publishes no more; stop one of them, or give each a `REPERTORY_NAMESPACE` of its own."
+    "Another watch service publishes a different catalogue under the same name in Qdrant, so this "
+    "one has stopped publishing; stop one of them, or give each its own `REPERTORY_NAMESPACE`."
 )
 
 LATE = "The latest changes are not searchable yet; `repertory stats` says what they wait for."
@@ -107,8 +107,8 @@ def about_withheld(settings: Settings) -> tuple[str, ...]:
         return ()
     what = cut(one_line(", ".join(settings.withheld)), MAX_REASON_LENGTH)
     return (
-        f"{settings.file} was found, so this of it does not hold: {what}. Run "
-        f"'{settings.to_trust}' to allow it.",
+        f"{settings.file} is not trusted, so these parts of it have no effect: {what}. Run "
+        f"'{settings.to_trust}' to allow them.",
     )
 
 
@@ -128,12 +128,12 @@ def about_servers(sources: Iterable[SourceState], max_age_s: float, now: float) 
     servers = [one for one in sources if one.type == "mcp" and not one.error]
     found = []
     if unasked := [one.name for one in servers if not one.seen]:
-        number = counted(len(unasked), "MCP server was", "MCP servers were")
-        found.append(f"{number} not asked yet: {named(unasked)}; `repertory index` asks.")
+        tools = f"The tools of {counted(len(unasked), 'MCP server')}"
+        found.append(f"{tools} have not been listed yet: {named(unasked)}; run `repertory index`.")
     if old := [one for one in servers if one.seen and now - one.seen > max_age_s]:
         age = ago(now - min(one.seen for one in old))
         names = named(one.name for one in old)
-        found.append(f"The tools of {names} were listed {age}; `repertory index` asks again.")
+        found.append(f"The tools of {names} were last listed {age}; run `repertory index`.")
     return tuple(found)
 
 

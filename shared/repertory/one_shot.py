@@ -44,7 +44,7 @@ INDEX_LOCK_TIMEOUT_S = 30.0  # a command that indexes waits so long for other pr
 BUDGET_S = 1.0  # a search spends at most this time on indexing changes
 FIRST_BUDGET_S = 30.0  # the same for the first index; see ``update.MIN_WRITING``
 UNFINISHED = (
-    f"The next search goes on with the first index for {FIRST_BUDGET_S:.0f} s; "
+    f"The next search continues the first index for {FIRST_BUDGET_S:.0f} s; "
     "`repertory index` completes it."
 )
 MANY = 2  # if a source lost all its items, and at least so many, it is assumed to be unmounted
@@ -191,8 +191,8 @@ class Repertory(Local):
         return is_complete(self.parts.store, self.parts.active)
 
     @property
-    def is_to_begin(self) -> bool:
-        """Whether to index all files within the time budget: the first index is incomplete.
+    def lacks_first_index(self) -> bool:
+        """Whether the first index is incomplete, so that all files are read.
 
         An empty index counts as incomplete once something has changed.
         """
@@ -216,8 +216,8 @@ class Repertory(Local):
             return
         if models := self._indexed_models():
             raise NothingIndexedError(
-                "Nothing is indexed here yet with these options; run `repertory index`, or give "
-                f"those of the index that is here, of the model {' or '.join(models)}."
+                "Nothing is indexed here yet with these options; run `repertory index`, or use the "
+                f"options of the existing index, whose model is {' or '.join(models)}."
             )
         raise NothingIndexedError("Nothing is indexed here yet; run `repertory index`.")
 
@@ -238,7 +238,7 @@ class Repertory(Local):
         No server is asked. Notices in the answers name changes that exceeded the time budget.
         """
         with self._lock:
-            if self.is_to_begin:
+            if self.lacks_first_index:
                 self.index_files()
             elif not self.settings.values.no_cache:
                 self._index_changes()
@@ -339,12 +339,12 @@ class Repertory(Local):
         if time.monotonic() - self._checked_at < REFRESH_INTERVAL_S:
             return
         name = self._active
-        self.behind = self._compare(name)
+        self.behind = self._changes_since(name)
         if self.behind and self._active != name:  # another command has just switched the index
-            self.behind = self._compare(self._active)
+            self.behind = self._changes_since(self._active)
         self._checked_at = time.monotonic()
 
-    def _compare(self, collection: str) -> str:
+    def _changes_since(self, collection: str) -> str:
         """Index changes since a collection was written; a sentence about those that remain."""
         freshness = Freshness(self.workspace)
         if freshness.is_current(configuration_of(collection)):

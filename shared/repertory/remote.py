@@ -19,14 +19,14 @@ from repertory import errors, server_identity
 from repertory.cancellation import when_given_up
 from repertory.certificates import of_system
 from repertory.errors import ConfigurationError, RepertoryError, StoreError, UsageError
-from repertory.wire import RECORDED, V1, Alive, Refusal
+from repertory.wire import RECORDED, V1, Liveness, Refusal
 
 CONNECT_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 60.0  # the first search may wait for a model
 MAX_ANSWER_SIZE = 100_000_000  # bytes
 
 _TOO_LONG = (http.HTTPStatus.REQUEST_ENTITY_TOO_LARGE, http.HTTPStatus.REQUEST_URI_TOO_LONG)
-_SAME_RELEASE = "Run the same release here and there: start the server again."
+_SAME_RELEASE = "Run the same release on both sides: restart the server."
 _OPEN_HEADERS = {"Accept": "application/json"}  # without a key
 
 _log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class RemoteServer:
         if api_key:
             if not (api_key.isascii() and api_key.isprintable()):
                 raise ConfigurationError(
-                    "The key in server.api_key cannot be one; give it as it was printed."
+                    "The key in server.api_key is invalid; copy it exactly as it was printed."
                 )
             self._headers["Authorization"] = f"Bearer {api_key}"
 
@@ -74,7 +74,7 @@ class RemoteServer:
         try:
             status, data = self._exchange("GET", "/healthz", None, timeout_s, headers)
             if self._token:
-                given = msgspec.json.decode(data, type=Alive).proof
+                given = msgspec.json.decode(data, type=Liveness).proof
                 self._is_proven = server_identity.is_proof(given, self._token, asked)
         except (StoreError, ValueError, RecursionError):
             return False
@@ -113,8 +113,8 @@ class RemoteServer:
             return msgspec.json.decode(data, type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise StoreError(
-                f"The answer of {self.url} cannot be read: {error}; run the same release here and "
-                "there."
+                f"The answer of {self.url} cannot be read: {error}; run the same release on both "
+                "sides."
             ) from error
 
     def send(
@@ -144,14 +144,14 @@ class RemoteServer:
         """
         if not (self._is_proven or self.is_alive(timeout_s)):
             raise StoreError(
-                f"The server at {self.url} cannot be reached: what answers there is not the server "
-                "that left a note in the data directory; start that one again."
+                f"The server at {self.url} cannot be reached: another program answers there, not "
+                "the server of this data directory; restart that server."
             )
         headers = {**self._headers, RECORDED: "1"} if self.is_recorded else self._headers
         status, data = self._exchange(method, target, body, timeout_s, headers, hangs_up=hangs_up)
         if self._token and status == http.HTTPStatus.UNAUTHORIZED:
             self._is_proven = False
-            raise StoreError(f"The server at {self.url} has been started again; try again.")
+            raise StoreError(f"The server at {self.url} was restarted meanwhile; try again.")
         return status, data
 
     def _exchange(
@@ -173,7 +173,9 @@ class RemoteServer:
             try:
                 sent = msgspec.json.encode(body)
             except UnicodeEncodeError as error:
-                raise UsageError("What is sent holds half a character; leave it out.") from error
+                raise UsageError(
+                    "The text contains half a character (an unpaired surrogate); remove it."
+                ) from error
             headers = {**headers, "Content-Type": "application/json"}
         try:
             connection.connect()
@@ -186,13 +188,13 @@ class RemoteServer:
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise StoreError(
-                f"The server at {self.url} cannot be reached ({reason}); start it, or see that "
-                "its address is right."
+                f"The server at {self.url} cannot be reached ({reason}); start it, or check its "
+                "address."
             ) from error
         finally:
             connection.close()
         if len(data) > MAX_ANSWER_SIZE:
-            raise StoreError(f"The server at {self.url} answers with more than can be read.")
+            raise StoreError(f"The answer of the server at {self.url} is too large to be read.")
         milliseconds = round((time.monotonic() - began) * 1_000, 1)
         path = target.partition("?")[0]
         _log.debug(
@@ -212,8 +214,8 @@ class RemoteServer:
             return raised(detail)
         if status in _TOO_LONG:
             return UsageError(
-                f"What answers at {self.url} takes no request of this length (status {status}); "
-                "ask with a shorter text."
+                f"The server at {self.url} accepts no request of this length (status {status}); "
+                "send a shorter text."
             )
         if not detail or status == http.HTTPStatus.NOT_FOUND:
             # The server proved its identity, so its release must lack this operation.
@@ -221,13 +223,13 @@ class RemoteServer:
             return StoreError(
                 f"The server at {self.url} does not know this request. {_SAME_RELEASE}"
                 if is_own
-                else f"What answers at {self.url} is not a Repertory server (status {status}); see "
-                "that its address is right."
+                else f"The program that answers at {self.url} is not a Repertory server (status "
+                f"{status}); check the address."
             )
         if status in (401, 403):
             return UsageError(
-                f"The server at {self.url} refuses this: {detail} A key is given as "
-                "REPERTORY_SERVER_API_KEY."
+                f"The server at {self.url} refuses this: {detail} Set REPERTORY_SERVER_API_KEY to "
+                "a valid key."
             )
         if status == http.HTTPStatus.TOO_MANY_REQUESTS or status >= 500:
             kind = raised or StoreError
@@ -268,14 +270,17 @@ def _split(url: str) -> SplitResult:
         usable = (
             parts.scheme in ("http", "https")
             and parts.hostname
+            and parts.hostname.encode("idna")
             and parts.port != 0
+            and parts.path.isascii()
+            and url.isprintable()
             and not (parts.username or parts.password or parts.query or parts.fragment)
         )
-    except ValueError:  # an incomplete IPv6 address, or an invalid port
+    except ValueError:  # an incomplete IPv6 address, an invalid host name, or an invalid port
         usable = False
     if not usable:
         raise ConfigurationError(
-            "The URL of the server must look like http://localhost:7700; a key to it is given as "
+            "The URL of the server must look like http://localhost:7700; set its key as "
             "REPERTORY_SERVER_API_KEY."
         )
     return parts

@@ -103,8 +103,8 @@ def client(
         return client_of(values.server_url, settings, values.server_api_key)
     if settings.is_of_team:
         raise ConfigurationError(
-            "REPERTORY_REDIS_URL says that there is a team's server: name it as "
-            "REPERTORY_SERVER_URL, or unset the former to index here."
+            "REPERTORY_REDIS_URL is set, as for a team's server: set REPERTORY_SERVER_URL to the "
+            "address of that server, or unset REPERTORY_REDIS_URL to index here."
         )
     note = note_at(settings, directory)
     if note is None:
@@ -113,10 +113,10 @@ def client(
     if values.device == "gpu" and note.device not in (None, "gpu"):
         asked = settings.origins.get("device", "this one")
         found.notices = (
-            f"The server that answers has the device {note.device}, so {asked} does not hold; "
-            "start the server with it.",
+            f"The server uses the device {note.device}, so {asked} has no effect; start the "
+            "server with it.",
         )
-    if _is_new(_place(settings, directory)):
+    if _is_new(note_path(settings.data_dir, directory)):
         timeout_s = STARTING_TIMEOUT_S
     if note.serves(settings, directory):
         return found if found.remote.is_alive(timeout_s) else None
@@ -168,7 +168,7 @@ def _note_of(url: str, settings: Settings) -> Note | None:
 
 def note_at(settings: Settings, directory: Path) -> Note | None:
     """The note of the server of a directory; None if it is missing, or its process has ended."""
-    note = read_json(_place(settings, directory), Note)
+    note = read_json(note_path(settings.data_dir, directory), Note)
     return note if note and _is_running(note.pid) else None
 
 
@@ -222,16 +222,16 @@ def the_only_server(settings: Settings, directory: Path) -> Iterator[Path]:
         StoreBusyError: Another process is the server of the directory.
         StoreError: The data directory cannot be written.
     """
-    place = _place(settings, directory)
+    place = note_path(settings.data_dir, directory)
     with claimed(place) as is_claimed:
         if not is_claimed:
             note = read_json(place, Note)
             who = f" (process {note.pid} at {note.url})" if note else ""
             raise StoreBusyError(
-                f"A server of {directory} runs already{who}; use it or stop it, or give this one "
-                "another --data-dir."
+                f"A server of {directory} is already running{who}; use it or stop it, or give this "
+                "one another --data-dir."
             )
-        yield _lock_of(place)
+        yield lock_of(place)
 
 
 @contextmanager
@@ -247,7 +247,7 @@ def claimed(place: Path) -> Iterator[bool]:
     from filelock import FileLock, Timeout  # noqa: PLC0415 - only to serve
 
     # Not local to a thread: another thread may release it.
-    lock = FileLock(_lock_of(place), mode=PRIVATE, thread_local=False)
+    lock = FileLock(lock_of(place), mode=PRIVATE, thread_local=False)
     try:
         make_private(place.parent)
         lock.acquire(timeout=0)
@@ -272,7 +272,7 @@ def announce(settings: Settings, directory: Path, url: str, token: str) -> None:
     Raises:
         StoreError: The note cannot be written.
     """
-    write_json(_place(settings, directory), note_of(settings, directory, url, token))
+    write_json(note_path(settings.data_dir, directory), note_of(settings, directory, url, token))
 
 
 def note_of(settings: Settings, directory: Path, url: str, token: str) -> Note:
@@ -291,11 +291,13 @@ def note_of(settings: Settings, directory: Path, url: str, token: str) -> Note:
     )
 
 
-def _place(settings: Settings, directory: Path) -> Path:
-    return settings.data_dir / "servers" / f"{directory_key(directory)}.json"
+def note_path(data_dir: Path, directory: Path) -> Path:
+    """The file of the note of a directory's server."""
+    return data_dir / "servers" / f"{directory_key(directory)}.json"
 
 
-def _lock_of(place: Path) -> Path:
+def lock_of(place: Path) -> Path:
+    """The lock file of a note."""
     return place.with_suffix(".lock")
 
 

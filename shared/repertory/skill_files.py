@@ -9,15 +9,14 @@ awaiting review, and the same path on another machine may hold something unrelat
 import hashlib
 import os
 from collections.abc import Collection
-from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Annotated, Self
 
 import msgspec
 from msgspec import Meta
 
-from repertory.bounded import UnfitFileError, opened, read_inside, real_path
+from repertory.bounded import OpenFolder, UnfitFileError, real_path
 from repertory.catalogue.item import Item
 from repertory.catalogue.skill_format import SKILL_FILES
 from repertory.errors import UnknownItemError
@@ -101,90 +100,87 @@ class _Folder:
     """The contents of a skill's folder, which is kept open in case another one replaces it.
 
     Attributes:
-        root: Its path, with links resolved.
         places: The relative paths of its files.
         nested: The relative paths of the skills in it.
         withheld: Why nothing in it is served; empty if its files are served.
     """
 
     def __init__(self, item: Item, hidden: Collection[str]) -> None:
-        self.root = ""
         self.places: set[str] = set()
         self.nested: list[str] = []
         self.withheld = ""
-        self._stack = ExitStack()
-        self._opened: str | int = ""
+        self._folder: OpenFolder | None = None
         above, name = os.path.split(item.path)
         self._own = name
         if name not in SKILL_FILES or not os.path.isabs(above):  # noqa: PTH117 - of strings
             return
-        self.root = real_path(above)
+        root = real_path(above)
         try:
-            self._opened = self._stack.enter_context(opened(self.root))
+            self._folder = OpenFolder(root)
         except OSError:
             self.withheld = UNREADABLE
             return
-        self.withheld = _defect(item, self._opened)
+        self.withheld = _defect(item, self._folder)
         if not self.withheld:
-            self._hidden = set(map(identity, hidden)) - {None}
+            identities = set(map(identity, hidden)) - {None}
             # A hidden source may contain the folder itself or one above it.
-            above_it = (self.root, *map(str, Path(self.root).parents))
-            if self._hidden and not self._hidden.isdisjoint(map(identity, above_it)):
+            above_it = map(str, (Path(root), *Path(root).parents))
+            if identities and not identities.isdisjoint(map(identity, above_it)):
                 self.withheld = UNREADABLE
-            elif not self._list():
+            elif not self._list(self._folder, identities):
                 self.withheld = TOO_MANY
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        if self._folder:
+            self._folder.close()
 
     def content(self, place: str) -> bytes | None:
         """The bytes of a file, without following links; None if unreadable or holding secrets."""
+        assert self._folder is not None  # a place was listed in it
         try:
-            data = read_inside(self._opened, place, MAX_SIZE, follows=False)
+            data = self._folder.read(place, MAX_SIZE)
         except OSError:
             return None
         return None if has_secrets(place, data.decode("utf-8", "replace")) else data
 
-    def _list(self) -> bool:
+    def _list(self, opened: OpenFolder, hidden: Collection[object]) -> bool:
         """Find the files and the nested skills; False if they are too many or too large."""
         folders, names, size = [""], 0, 0
         while folders:
             folder = folders.pop()
             try:
-                with opened(self._opened, folder) as there, os.scandir(there) as listing:
-                    entries = list(islice(listing, MAX_NAMES))
-                    sizes = [entry.stat(follow_symlinks=False).st_size for entry in entries]
+                entries = opened.entries(folder, MAX_NAMES)
             except OSError:  # removed, or not accessible to this process
                 continue
             names += len(entries)
-            if folder and any(entry.name in SKILL_FILES for entry in entries):
+            if folder and any(name in SKILL_FILES for name, _ in entries):
                 self.nested.append(folder)
                 continue
-            for entry, length in zip(entries, sizes, strict=True):
-                place = f"{folder}/{entry.name}" if folder else entry.name
+            for name, status in entries:
+                place = f"{folder}/{name}" if folder else name
                 if place == self._own or not _is_ours(place):
                     continue
-                if self._hidden and identity(os.path.join(self.root, place)) in self._hidden:  # noqa: PTH118 - speed
+                if (status.st_dev, status.st_ino) in hidden:
                     continue
-                if entry.is_dir(follow_symlinks=False):
+                if S_ISDIR(status.st_mode):
                     folders.append(place)
-                elif entry.is_file(follow_symlinks=False):
+                elif S_ISREG(status.st_mode):
                     self.places.add(place)
-                    size += length
+                    size += status.st_size
             if names >= MAX_NAMES or len(self.places) >= MAX_FILES or size > MAX_SIZE:
                 self.places.clear()
                 return False
         return True
 
 
-def _defect(item: Item, folder: str | int) -> str:
+def _defect(item: Item, folder: OpenFolder) -> str:
     """Why the files beside a ``SKILL.md`` must not be served; empty if they may."""
     name = os.path.basename(item.path)  # noqa: PTH119 - of strings
     try:
-        text, _ = text_of(read_inside(folder, name, FILE_LIMIT, follows=False), item.path)
+        text, _ = text_of(folder.read(name, FILE_LIMIT), item.path)
     except UnfitFileError:  # it may be a link
         text, _ = read_text(item.path)
     except OSError:

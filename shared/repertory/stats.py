@@ -26,7 +26,7 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         str, msgspec.Meta(description="Why the last scan failed; empty if it did not.")
     ]
     awaits_trust: Annotated[
-        bool, msgspec.Meta(description="Whether it does not run until the user trusts it.")
+        bool, msgspec.Meta(description="Whether it runs only after the user trusts it.")
     ] = False
     awaits_sign_in: Annotated[
         bool, msgspec.Meta(description="Whether its server asks for a sign-in, by OAuth.")
@@ -96,8 +96,8 @@ class SaveTimes(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     Attributes:
         waiting: The age of the oldest pending save, in seconds; 0 without one.
         seconds: The total duration of all saves.
-        durations: How many items took up to 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60 and 300 seconds,
-            each without those before, and how many took longer.
+        durations: The number of items by duration: up to 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60 and
+            300 seconds, and longer. Each item counts once.
     """
 
     waiting: float = 0.0
@@ -137,7 +137,7 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
             another configuration, in which a name may mean another source.
         building: The collection that is being built, if any.
         pending: How many items are pending or wait to be sent.
-        saves: How long saves take.
+        saves: The durations of saves.
         is_late: Whether a large change, a changed configuration, or saves during an outage of a
             store have waited too long to be searchable.
         has_failed: Whether an item could not be indexed.
@@ -224,7 +224,7 @@ def report_watch(board: StatusBoard, status: WatchStatus) -> None:
 class Lengths(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The numbers of waiting and failed jobs; null while the queue is unavailable.
 
-    Also null for a caller who may not see every source, since jobs are of any source.
+    Also null for a caller who may not see every source, because a job may be of any source.
     """
 
     saves: int | None
@@ -271,7 +271,7 @@ class Watch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     Attributes:
         pending: How many items are pending; null for a caller who may not see every source.
-        saves: How long saves take; null for the same callers.
+        saves: The durations of saves; null for a caller who may not see every source.
         holder: The active watch service of a team; null if none.
         waiting: The watch services that would take over.
     """
@@ -338,7 +338,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
     verification: Annotated[
         Verification | None,
-        msgspec.Meta(description="That of the answering process; null while it has no index."),
+        msgspec.Meta(description="Of the answering process; null while it has no index."),
     ] = None
     process: Annotated[
         Process | None,
@@ -398,7 +398,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     stats: Stats
 
 
-class Failed(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class FailedJob(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A job that failed too often; ``at`` is in Unix seconds."""
 
     id: str
@@ -413,8 +413,8 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     Attributes:
         waiting: The number of waiting jobs, by queue.
-        taken: How many workers have, also those that they try again; null for a caller who may
-            not see every source.
+        taken: The number of jobs that workers are doing, including retries; null for a caller who
+            may not see every source.
         running: The busy workers.
         failed: The failed jobs.
     """
@@ -422,7 +422,7 @@ class Jobs(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     waiting: dict[str, int]
     taken: int | None = 0
     running: list[Worker]
-    failed: list[Failed]
+    failed: list[FailedJob]
 
 
 class Rebuild(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

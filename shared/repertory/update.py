@@ -36,17 +36,17 @@ MIN_WRITING = 1 / 3  # share of the budget reserved for writing once all files a
 BATCH_SIZE, MAX_BATCH = 8, 250
 
 
-class Timer:
-    """A timer that starts at its first query."""
+class Stopwatch:
+    """Counts the seconds since it was first read, so that a first piece of work is never late."""
 
     _started: float | None = None
 
-    def exceeds(self, seconds: float) -> bool:
-        """Whether this much time has passed since the first query."""
+    def seconds(self) -> float:
+        """The seconds since the first reading, which is 0."""
         now = time.monotonic()
         if self._started is None:
             self._started = now
-        return now - self._started >= seconds
+        return now - self._started
 
 
 class Update:
@@ -65,9 +65,9 @@ class Update:
         self._live = live
         self._freshness = freshness
         self._request = parts.workspace.request
-        freshness.begin()
+        freshness.note_configuration()
         self._catalogue = parts.workspace.catalogue()
-        freshness.note(self._catalogue)
+        freshness.note_sources(self._catalogue)
 
     def whole(
         self,
@@ -107,12 +107,12 @@ class Update:
                 rebuild(queue, self._catalogue.hash)
                 queue.work()  # this creates the generation
             self._begin(coordinator, known)
-            whole, writing = Timer(), Timer()
-            whole.exceeds(budget_s)  # starts the timer
+            deadline, writing = time.monotonic() + budget_s, Stopwatch()
 
             def is_late() -> bool:
-                is_some = writing.exceeds(budget_s * MIN_WRITING)  # first called when all is read
-                return is_some and whole.exceeds(budget_s)
+                """Whether time is up; first called when all files are read."""
+                is_reserve_used = writing.seconds() >= budget_s * MIN_WRITING
+                return is_reserve_used and time.monotonic() >= deadline
 
             def commit() -> None:
                 """Let other processes search and write while this one waits for servers."""
@@ -155,9 +155,9 @@ class Update:
             A sentence about the changes that are not indexed yet; empty if all are.
         """
         active = self._parts.store.alias(self._parts.active) or ""
-        reading, writing = Timer(), Timer()
+        reading, writing = Stopwatch(), Stopwatch()
         scans, has_news = self._freshness.scan(
-            self._catalogue, configuration_of(active), lambda: reading.exceeds(budget_s / 2)
+            self._catalogue, configuration_of(active), lambda: reading.seconds() >= budget_s / 2
         )
         if not has_news:
             self._freshness.remember(self._catalogue)
@@ -175,7 +175,7 @@ class Update:
                 def is_late() -> bool:
                     """Whether time is up; a build that only needs publishing gets all of it."""
                     share = 2 if coordinator.is_busy else 1
-                    return writing.exceeds(budget_s / share)
+                    return writing.seconds() >= budget_s / share
 
                 run((), coordinator, queue, no_progress, is_late=is_late)
             self._commit(coordinator)
@@ -211,7 +211,7 @@ class Update:
         engine = self._parts.queries.get()
         if engine.model.slug != self._slug:
             raise ModelError(
-                f"the index is of the model {self._slug}, and {engine.model.slug} is set"
+                f"the index has the model {self._slug}, but {engine.model.slug} is configured"
             )
         return engine
 
@@ -229,8 +229,10 @@ class Update:
         with contextlib.closing(parts.writer(lambda: engine)) as writer:
             queue = InProcessQueue(writer, parts.coordination, self._freshness.forget)
             self._live.refresh()  # its keyword index follows the update
-            small = partial(_small_batch, writer)
-            yield parts.coordinator(queue, *([small] if in_small_batches else ())), queue
+            if in_small_batches:
+                yield parts.coordinator(queue, partial(_small_batch, writer)), queue
+            else:
+                yield parts.coordinator(queue), queue
 
     def _begin(self, coordinator: Coordinator, known: list[ScanResult]) -> None:
         coordinator.adopt(self._catalogue)
@@ -241,11 +243,13 @@ class Update:
         """The known tools, even if only a command with other settings has indexed them."""
         parts = self._parts
         servers = [source for source in self._catalogue.sources if source.asks_server]
+        if not servers:
+            return []
         last = watch_status(parts.coordination.status) or WatchStatus()
         namespace, configuration = parts.settings.values.namespace, self._catalogue.hash
         name = parts.store.alias(parts.active)
         name = name or current(parts.store, namespace, configuration, slug)
-        if not servers or name is None:
+        if name is None:
             return known_tools(servers, None, last)
         with parts.store.open(name) as collection:
             return known_tools(servers, collection, last)
@@ -289,11 +293,11 @@ def _still_building(build: Building, *, is_same: bool) -> str:
     missing = f"{build.total - build.done:,} of {build.total:,} items are missing"
     if is_same:
         return (
-            f"A rebuild has not ended: {missing} in the new index, and the latest changes may be "
-            "missing in this one; run `repertory index`."
+            f"A rebuild is not finished: {missing} in the new index, and the latest changes may "
+            "be missing in this one; run `repertory index`."
         )
     return (
-        f"The sources are others now, so the index is built again, and {missing}: the latest "
+        f"The sources have changed, so a new index is being built. {missing}, and the latest "
         "changes are not searchable yet; run `repertory index`."
     )
 

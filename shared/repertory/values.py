@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 
-def _at(
+def _setting(
     key: str,
     doc: str,
     *,
@@ -31,12 +31,10 @@ def _at(
         secret: Its value is never shown.
     """
     extra = {"key": key, "personal": personal, "secret": secret, "form": form}
-    if pattern:
-        return Meta(pattern=pattern, description=doc, extra=extra)
-    return Meta(ge=ge, le=le, description=doc, extra=extra)
+    return Meta(ge=ge, le=le, pattern=pattern, description=doc, extra=extra)
 
 
-_personal = partial(_at, personal=True)
+_personal = partial(_setting, personal=True)
 _header = partial(
     _personal, pattern=r"^[A-Za-z0-9-]{1,64}\Z", form="a name of letters, digits and hyphens"
 )
@@ -52,20 +50,24 @@ NAMESPACE = "repertory"  # the default
 
 # The settings that a single query can override. The schemas of queries use these types.
 MAX_LIMIT = 100  # results that a server returns
-Limit = Annotated[int, _at("search.limit", "The maximum number of results.", ge=1)]
+Limit = Annotated[int, _setting("search.limit", "The maximum number of results.", ge=1)]
 Threshold = Annotated[
-    float, _at("search.threshold", "The minimum confidence of a result, 0 to 1.", ge=0, le=1)
+    float, _setting("search.threshold", "The minimum confidence of a result, 0 to 1.", ge=0, le=1)
 ]
 Alpha = Annotated[
-    float, _at("search.alpha", "The weight of meaning against words, 0 to 1.", ge=0, le=1)
+    float, _setting("search.alpha", "The weight of meaning against words, 0 to 1.", ge=0, le=1)
 ]
 NameWeight = Annotated[
     float,
-    _at("search.name_weight", "How much a matching name adds to the score, 0 to 1.", ge=0, le=1),
+    _setting(
+        "search.name_weight", "How much a matching name adds to the score, 0 to 1.", ge=0, le=1
+    ),
 ]
 SectionWeight = Annotated[
     float,
-    _at("search.section_weight", "How much a section counts for its item, 0 to 1.", ge=0, le=1),
+    _setting(
+        "search.section_weight", "How much a section counts for its item, 0 to 1.", ge=0, le=1
+    ),
 ]
 
 
@@ -85,29 +87,32 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         ),
     ] = NAMESPACE
     model: Annotated[
-        str | None, _at("search.model", "The embedding model: a name or a folder.")
+        str | None, _setting("search.model", "The embedding model: a name or a folder.")
     ] = None
     device: Annotated[
-        Literal["auto", "cpu", "gpu"], _at("search.device", "Where the model runs.")
+        Literal["auto", "cpu", "gpu"], _setting("search.device", "Where the model runs.")
     ] = "auto"
     alpha: Alpha = 0.7
     name_weight: NameWeight = 0.8
     section_weight: SectionWeight = 0.95
     limit: Limit = 3
     threshold: Threshold = 0.35
-    no_cache: Annotated[bool, _at("search.no_cache", "Do not read or write caches.")] = False
+    no_cache: Annotated[bool, _setting("search.no_cache", "Do not read or write caches.")] = False
     mcp_timeout: Annotated[
-        float, _at("mcp.timeout", "Seconds for an MCP server to answer.", ge=0.001)
+        float, _setting("mcp.timeout", "Seconds to wait for the answer of an MCP server.", ge=0.001)
     ] = 30.0
     tools_max_age: Annotated[
         float,
-        _at("mcp.tools_max_age", "Hours after which a search says how old its tools are.", ge=0),
+        _setting(
+            "mcp.tools_max_age", "Hours after which a search says how old its tools are.", ge=0
+        ),
     ] = 24.0
     allow_calls: Annotated[
         bool, _personal("mcp.allow_calls", "Let callers run tools through this server.")
     ] = False
     call_timeout: Annotated[
-        float, _at("mcp.call_timeout", "Seconds for a called tool to answer.", ge=0.001)
+        float,
+        _setting("mcp.call_timeout", "Seconds to wait for the result of a tool call.", ge=0.001),
     ] = 60.0
     sandbox: Annotated[
         str | None,
@@ -131,7 +136,7 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         int,
         _personal(
             "qdrant.replication_factor",
-            "Copies of each new shard in a Qdrant cluster; 0 leaves it to the cluster.",
+            "Copies of each new shard in a Qdrant cluster; with 0, the cluster decides.",
             ge=0,
         ),
     ] = 0
@@ -139,7 +144,7 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         int,
         _personal(
             "qdrant.shard_number",
-            "Shards of a new collection in a Qdrant cluster; 0 leaves it to the cluster.",
+            "Shards of a new collection in a Qdrant cluster; with 0, the cluster decides.",
             ge=0,
         ),
     ] = 0
@@ -147,7 +152,7 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         int,
         _personal(
             "qdrant.write_consistency",
-            "Copies that must confirm a write to a Qdrant cluster; 0 leaves it to the cluster.",
+            "Copies that must confirm a write to a Qdrant cluster; with 0, the cluster decides.",
             ge=0,
         ),
     ] = 0
@@ -187,7 +192,7 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         str,
         _personal(
             "server.public_url",
-            "The URL that browsers and hosts reach the server at  [default: its host and port]",
+            "The URL at which browsers and hosts reach the server  [default: its host and port]",
         ),
     ] = ""
     read_groups: Annotated[
@@ -196,29 +201,32 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     call_groups: Annotated[str, _groups("access.call_groups", "call tools")] = ""
     admin_groups: Annotated[str, _groups("access.admin_groups", "do everything")] = ""
     oidc_issuer: Annotated[
-        str, _personal("oidc.issuer", "The OpenID provider that people sign in with: its URL.")
+        str, _personal("oidc.issuer", "The URL of the OpenID provider at which people sign in.")
     ] = ""
     oidc_client_id: Annotated[
-        str, _personal("oidc.client_id", "What the provider calls this server.")
+        str, _personal("oidc.client_id", "The client id of this server at the provider.")
     ] = ""
     oidc_client_secret: Annotated[
-        str | None, _personal("oidc.client_secret", "The secret for the provider.", secret=True)
+        str | None,
+        _personal(
+            "oidc.client_secret", "The client secret of this server at the provider.", secret=True
+        ),
     ] = None
     oidc_client_secret_file: Annotated[
         str,
         _personal(
             "oidc.client_secret_file",
-            "A file that holds the client secret; use it in place of oidc.client_secret.",
+            "A file with the client secret, instead of oidc.client_secret.",
         ),
     ] = ""
     oidc_scopes: Annotated[
-        str, _personal("oidc.scopes", "What the provider is asked for; some need also `groups`.")
+        str, _personal("oidc.scopes", "The scopes to request; some providers also need `groups`.")
     ] = "openid profile email"
     oidc_name_claim: Annotated[
         str,
         _personal(
             "oidc.name_claim",
-            "The claim that has a person's name; if a token lacks it, `sub` is used.",
+            "The claim with a person's name; if a token lacks it, `sub` is used.",
         ),
     ] = "preferred_username"
     oidc_groups_claim: Annotated[
@@ -228,14 +236,16 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         str,
         _personal(
             "proxy.addresses",
-            "Proxies that say who their callers are: addresses or networks, separated by commas.",
+            "Trusted proxies, which name the person of each request: addresses or networks, "
+            "separated by commas.",
         ),
     ] = ""
     proxy_user_header: Annotated[
-        str, _header("proxy.user_header", "The header in which they name the person.")
+        str, _header("proxy.user_header", "The header in which a proxy names the person.")
     ] = "X-Forwarded-User"
     proxy_groups_header: Annotated[
-        str, _header("proxy.groups_header", "The header with the groups, separated by commas.")
+        str,
+        _header("proxy.groups_header", "The header with the person's groups, separated by commas."),
     ] = "X-Forwarded-Groups"
     audit_off: Annotated[
         bool, _personal("audit.off", "Do not record who did what in the audit log.")
@@ -250,10 +260,15 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = False
     audit_file_size: Annotated[
         int,
-        _personal("audit.file_size", "Megabytes of each file of the audit log.", ge=1, le=1_000),
+        _personal(
+            "audit.file_size",
+            "The size of each file of the audit log in megabytes.",
+            ge=1,
+            le=1_000,
+        ),
     ] = 10
     audit_files: Annotated[
-        int, _personal("audit.files", "How many files the audit log has.", ge=1, le=1_000)
+        int, _personal("audit.files", "The number of files of the audit log.", ge=1, le=1_000)
     ] = 10
     insights_record: Annotated[
         Literal["off", "hashed", "plain"],
@@ -270,14 +285,17 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     insights_max_events: Annotated[
         int,
         _personal(
-            "insights.max_events", "How many searches and uses are kept.", ge=1, le=1_000_000
+            "insights.max_events",
+            "The maximum number of recorded searches and uses.",
+            ge=1,
+            le=1_000_000,
         ),
     ] = 50_000
     insights_webhook: Annotated[
         str | None,
         _personal(
             "insights.webhook",
-            "An https URL, such as a Slack webhook, that a server sends a digest to each day.",
+            "The https URL of a webhook, such as Slack's, to which a server sends a daily digest.",
             secret=True,  # anyone who knows it can post there
         ),
     ] = None
@@ -290,15 +308,17 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = False
     debounce: Annotated[
         float,
-        _at("watch.debounce", "Seconds without changes before a file is read.", ge=0, le=60),
+        _setting("watch.debounce", "Seconds without changes before a file is read.", ge=0, le=60),
     ] = 0.3
     poll: Annotated[
         float,
-        _at("watch.poll", "Seconds between scans where the system reports no changes.", ge=0.1),
+        _setting(
+            "watch.poll", "Seconds between scans where the system reports no changes.", ge=0.1
+        ),
     ] = 2.0
     reconcile: Annotated[
         float,
-        _at(
+        _setting(
             "watch.reconcile",
             "Seconds between full scans; a source that takes long to scan is scanned less often.",
             ge=0.1,
@@ -306,9 +326,9 @@ class Values(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = 60.0
     keep_unused: Annotated[
         float,
-        _at(
+        _setting(
             "watch.keep_unused",
-            "Days that a team keeps the index of a configuration or model that it left.",
+            "Days for which a team keeps the index of an unused configuration or model.",
             ge=0,
         ),
     ] = 7.0
@@ -318,12 +338,13 @@ _DEFAULTS = Values()
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How much each kind of evidence counts, 0…1.
+    """The weights of a search, each from 0 to 1.
 
     Attributes:
-        alpha: How much the meaning counts; the rest is the share of the words.
-        name_weight: How much a name like the query adds. One that is typed counts always.
-        section_weight: The share of a section's cosine that counts for its item.
+        alpha: The weight of the meaning; the words have the rest.
+        name_weight: How much a name that resembles the query adds to the score. A name that was
+            typed always counts.
+        section_weight: The factor by which the cosine of a section counts for its item.
     """
 
     alpha: Alpha = _DEFAULTS.alpha
@@ -332,7 +353,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting, as ``Values`` declares it; see ``_at``."""
+    """One setting, as ``Values`` declares it; see ``_setting``."""
 
     field: str
     key: str

@@ -108,8 +108,8 @@ class Ids(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     ids: Annotated[list[str], Meta(max_length=MAX_IDS, examples=[["notes__add_note"]])]
 
 
-class Linked(Item, frozen=True, kw_only=True, omit_defaults=True, dict=True, rename="camel"):
-    """An item, whole, with its links.
+class LinkedItem(Item, frozen=True, kw_only=True, omit_defaults=True, dict=True, rename="camel"):
+    """A complete item with its links.
 
     Attributes:
         links: The tools that a skill needs, or the skills that need a tool.
@@ -118,18 +118,18 @@ class Linked(Item, frozen=True, kw_only=True, omit_defaults=True, dict=True, ren
     links: Links = Links()
 
 
-def linked(item: Item, links: Links) -> Linked:
+def linked(item: Item, links: Links) -> LinkedItem:
     """An item with its links."""
-    return Linked(**msgspec.structs.asdict(item), links=links)
+    return LinkedItem(**msgspec.structs.asdict(item), links=links)
 
 
 class Items(msgspec.Struct, frozen=True, kw_only=True):
-    """Some items, whole."""
+    """Complete items."""
 
     items: list[Item]
 
 
-class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RetryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The failed jobs to try again."""
 
     ids: Annotated[
@@ -138,13 +138,13 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ]
 
 
-class Retried(msgspec.Struct, frozen=True, kw_only=True):
+class RetriedJobs(msgspec.Struct, frozen=True, kw_only=True):
     """The number of failed jobs that will be tried again."""
 
     retried: int
 
 
-class Alive(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Liveness(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the process answers.
 
     Attributes:
@@ -155,7 +155,7 @@ class Alive(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     proof: str = ""
 
 
-class Ready(msgspec.Struct, frozen=True, kw_only=True):
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a search can be answered."""
 
     ready: bool
@@ -196,12 +196,12 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 
 class WantedProject(msgspec.Struct, frozen=True, kw_only=True):
-    """A directory that another process of the user wants to be served.
+    """The project that another process of the same user asks this server to serve.
 
     Attributes:
-        directory: The project's directory.
-        flags: The settings that the command line gave, by field; see ``Settings.flags``.
-        environment: The environment of the process, for the settings and the MCP servers.
+        directory: Its directory.
+        flags: The settings given on the command line, by field; see ``Settings.flags``.
+        environment: The environment of the process, with its settings and those of MCP servers.
     """
 
     directory: str

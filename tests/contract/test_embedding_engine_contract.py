@@ -122,7 +122,7 @@ def test_an_engine_that_rested_gives_the_same_vectors(
     engine: EmbeddingEngine, expected: Vectors
 ) -> None:
     """What was given back is taken again."""
-    engine.rest()
+    engine.free_memory()
     assert (engine.embed_texts(TEXTS) * expected).sum(1).min() >= 0.999
 
 
@@ -138,11 +138,11 @@ def test_the_memory_of_a_few_texts_is_given_back_by_a_rest(
         return int(re.findall(r"^RssAnon:\s+(\d+) kB$", status, re.M)[0])
 
     engine.embed_texts(TEXTS)
-    engine.rest()
+    engine.free_memory()
     before = own()
     engine.embed_texts(TEXTS)
     kept = own() - before
-    engine.rest()
+    engine.free_memory()
     assert kept > 4_096
     assert own() - before < kept / 2
 

@@ -1,6 +1,7 @@
 """What every adapter of ``Failures`` does: run in memory and on a real Redis."""
 
 from collections.abc import Callable
+from itertools import count
 from types import SimpleNamespace
 
 import msgspec
@@ -93,6 +94,30 @@ def test_failed_items_are_forgiven(failures: Failures) -> None:
     failures.forgive("unknown", ["c"])
     assert failures.failed_items() == {COLLECTION: {"c": "2"}}
     assert [one.id for one in failures.list()] == ["job 2"]
+
+
+@pytest.mark.parametrize("request_number", range(1, 5))
+def test_an_item_that_fails_during_a_removal_stays_failed(
+    redis_server: RedisProcess, monkeypatch: pytest.MonkeyPatch, request_number: int
+) -> None:
+    """Another process may add a failure before any request of a removal."""
+    server, other = RedisServer(redis_server.url), RedisFailures(RedisServer(redis_server.url))
+    failures = RedisFailures(server)
+    failures.remove([""])  # loads the script
+    failures.add(failure(1, items={"a": "1"}))
+    connect, requests = server.client.connection_pool.get_connection, count(1)
+    was_added = False
+
+    def connecting(*args: object) -> object:
+        nonlocal was_added
+        if next(requests) == request_number:
+            other.add(failure(2, items={"a": "2"}))
+            was_added = True
+        return connect(*args)
+
+    monkeypatch.setattr(server.client.connection_pool, "get_connection", connecting)
+    assert failures.remove(["job 1"]) == 1
+    assert other.failed_items() == ({COLLECTION: {"a": "2"}} if was_added else {})
 
 
 def test_everything_is_forgiven_at_once(failures: Failures) -> None:

@@ -494,7 +494,6 @@ def example(store: VectorStore, run: Callable[[Collection], None]) -> None:
 
 @settings(
     max_examples=25,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # each example makes its own
 )
 @given(writes=WRITES, data=st.data())
@@ -517,7 +516,6 @@ def test_writes_converge(store: VectorStore, writes: list[Write], data: st.DataO
 
 @settings(
     max_examples=25,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # each example makes its own
 )
 @given(steps=st.lists(WRITES | DELETION, max_size=6))

@@ -5,11 +5,10 @@ import getpass
 from pathlib import Path
 from typing import Any
 
-from mcp import Client, StdioServerParameters
-
 from tests.support.audits import read_lines
 from tests.support.builders import write
-from tests.support.command_line import COMMAND, Cli
+from tests.support.command_line import Cli
+from tests.support.mcp_sessions import stdio_session
 from tests.support.server_process import Serve
 
 USER = f"user:{getpass.getuser()}"
@@ -67,12 +66,9 @@ def test_a_log_that_cannot_be_written_is_reported(own: Cli, project: Path) -> No
 
 def test_an_agent_host_is_recorded_once(own: Cli, project: Path) -> None:
     """By the process on its standard streams, whether that is the server or asks one."""
-    host = StdioServerParameters(
-        command=COMMAND[0], args=[*COMMAND[1:], "mcp"], env=own.environment, cwd=str(project)
-    )
 
     async def ask() -> None:
-        async with Client(host) as client:
+        async with stdio_session(own, project) as client:
             await client.call_tool("search", {"query": "read a file"})
             await client.call_tool("get", {"id": "files__read_file"})
 

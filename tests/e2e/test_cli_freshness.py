@@ -150,8 +150,13 @@ def test_a_first_search_asks_no_server(own: Cli, project: Path) -> None:
     again = own.json(project, "search", "bake bread", "--mcp-config", str(config))
 
     assert "bread-baking" in first.stdout
-    assert "1 MCP server was not asked yet: slow; `repertory index` asks." in first.stderr
-    assert again["notices"] == ["1 MCP server was not asked yet: slow; `repertory index` asks."]
+    assert (
+        "The tools of 1 MCP server have not been listed yet: slow; run `repertory index`."
+        in first.stderr
+    )
+    assert again["notices"] == [
+        "The tools of 1 MCP server have not been listed yet: slow; run `repertory index`."
+    ]
     assert not marker.exists()
 
 
@@ -173,8 +178,8 @@ def test_a_search_uses_the_last_known_tools_and_says_their_age(cli: Cli, project
     assert found[0].startswith("weather__")
     assert "project/knots" in found
     [notice] = old["notices"]
-    assert notice.startswith("The tools of weather were listed ")
-    assert notice.endswith("`repertory index` asks again.")
+    assert notice.startswith("The tools of weather were last listed ")
+    assert notice.endswith("ago; run `repertory index`.")
 
 
 def test_another_spelling_of_the_model_knows_the_same_tools(own: Cli, project: Path) -> None:
@@ -185,7 +190,9 @@ def test_another_spelling_of_the_model_knows_the_same_tools(own: Cli, project: P
     found = own.json(project, "search", "weather forecast", "--model", "repertory")
 
     assert found["results"][0]["toolId"] == "weather__forecast"
-    assert found["notices"] == ["1 MCP server was not asked yet: weather; `repertory index` asks."]
+    assert found["notices"] == [
+        "The tools of 1 MCP server have not been listed yet: weather; run `repertory index`."
+    ]
 
 
 def test_a_hanging_server_is_listed_and_the_others_are_indexed(own: Cli, project: Path) -> None:

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mcp import Client, StdioServerParameters
-
 from tests.support.builders import write
-from tests.support.command_line import COMMAND, Cli
+from tests.support.command_line import Cli
+from tests.support.mcp_sessions import stdio_session
 from tests.support.server_process import Serve
 from tests.support.waiting import until
 
@@ -66,12 +65,9 @@ def test_queries_without_results_become_a_labelled_set(
 
 def test_an_agent_host_on_standard_streams(own: Cli, project: Path) -> None:
     """Its process is the server, so it records; queries are hashed by default."""
-    host = StdioServerParameters(
-        command=COMMAND[0], args=[*COMMAND[1:], "mcp"], env=own.environment, cwd=str(project)
-    )
 
     async def ask() -> None:
-        async with Client(host) as client:
+        async with stdio_session(own, project) as client:
             await client.call_tool("search", {"query": "read a swordfish"})
             await client.call_tool("get", {"id": FOUND})
 

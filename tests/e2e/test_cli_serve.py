@@ -114,17 +114,17 @@ def test_a_configured_limit_is_cut_to_the_most_of_a_server(user: Cli, served: Pa
     refused = user.run(served, "search", "file", "--limit", "200", **configured)
 
     assert (done.returncode, explained.returncode, refused.returncode) == (0, 0, 2)
-    assert "a server gives 100 at most" in refused.stderr
+    assert "a server returns at most 100" in refused.stderr
 
 
 def test_a_gpu_that_the_server_was_not_started_with_is_mentioned(user: Cli, served: Path) -> None:
-    """It answers as well as it can, and says that the flag does not hold."""
+    """It answers as well as it can, and says that the flag has no effect."""
     done = user.run(served, "search", "file", "--device", "gpu")
     usual = user.run(served, "search", "file", "--device", "cpu")
 
     assert (done.returncode, usual.returncode) == (0, 0)
-    assert "has the device auto, so --device does not hold" in " ".join(done.stderr.split())
-    assert "does not hold" not in usual.stderr
+    assert "uses the device auto, so --device has no effect" in " ".join(done.stderr.split())
+    assert "has no effect" not in usual.stderr
 
 
 def test_items_are_listed_and_shown(user: Cli, served: Path) -> None:
@@ -349,7 +349,10 @@ def test_only_the_server_of_a_note_gets_anything(own: Cli, project: Path, tmp_pa
         note.write_text(json.dumps(changed), "utf-8")
         assert own.run(project, "search", "bake bread", **key).returncode == 0
         refused = own.run(tmp_path, "search", "bake", REPERTORY_SERVER_URL=other)
-    assert (refused.returncode, "not the server that left a note" in refused.stderr) == (4, True)
+    assert (refused.returncode, "not the server of this data directory" in refused.stderr) == (
+        4,
+        True,
+    )
     assert set(asked) == {("/healthz", None)}
 
 

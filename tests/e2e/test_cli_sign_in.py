@@ -17,7 +17,8 @@ from tests.support.openid_provider import (
     openid_provider,
 )
 from tests.support.ports import free_port
-from tests.support.server_process import Serve, bearer
+from tests.support.query_service import bearer
+from tests.support.server_process import Serve
 from tests.support.signing_in import Browser, sign_in_settings
 from tests.support.waiting import until
 

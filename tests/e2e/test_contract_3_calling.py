@@ -26,7 +26,7 @@ from repertory.errors import (
 from tests.support import typescript
 from tests.support.command_line import Cli
 from tests.support.mcp_servers import SERVERS
-from tests.support.query_service import MODEL
+from tests.support.query_service import MODEL, bearer
 from tests.support.server_process import Serve, ask
 
 SECRET = "s3cret-t0ken"
@@ -89,10 +89,7 @@ def post(server: Serve, tool: str, body: bytes = b"") -> tuple[int, Any]:
     """The status and the JSON of a call's answer."""
     connection = HTTPConnection(urlsplit(server.url).netloc, timeout=60)
     try:
-        headers = {
-            "Content-Type": "application/json",
-            "Authorization": f"Bearer {server.token}",
-        }
+        headers = bearer(server.token) | {"Content-Type": "application/json"}
         with contextlib.suppress(BrokenPipeError):  # a body that is too large is not read
             connection.request("POST", f"/tools/{quote(tool, safe='')}", body, headers)
         response = connection.getresponse()

@@ -248,7 +248,7 @@ def test_a_python_skill_is_found_by_its_description(
 
 
 @pytest.fixture(scope="module")
-def embedded(user: Cli, served: Path) -> Iterator[Repertory]:
+def embedded(served: Path) -> Iterator[Repertory]:
     """The served project opened in this process, with its own index."""
     with Repertory(
         load({"data_dir": str(served.parent / "own"), "model": MODEL}, served), served
@@ -318,7 +318,7 @@ def test_an_empty_query_gives_an_empty_list(ask: Callable[..., Any], query: str)
     assert ask(query=query) == {"results": []}
 
 
-def test_an_empty_index_gives_an_empty_list(user: Cli, tmp_path: Path) -> None:
+def test_an_empty_index_gives_an_empty_list(tmp_path: Path) -> None:
     """An empty index gives an empty list, whether missing or without skills."""
     settings = load({"data_dir": str(tmp_path / "data"), "model": MODEL}, tmp_path)
     with Repertory(settings, tmp_path) as repertory:
@@ -329,7 +329,7 @@ def test_an_empty_index_gives_an_empty_list(user: Cli, tmp_path: Path) -> None:
         assert posted(server.url, server.token, {"query": "anything"}) == {"results": []}
 
 
-def test_an_unavailable_store_is_an_error(tmp_path: Path) -> None:
+def test_an_unavailable_store_is_an_error() -> None:
     """Other failures are errors, not empty lists."""
     with pytest.raises(StoreError, match="cannot be reached"):
         SEARCH.call(Client("http://127.0.0.1:9"), {"query": "anything"})

@@ -21,8 +21,9 @@ from repertory.one_shot import Repertory
 from repertory.project_search.query import ProjectQuery
 from repertory.settings import load
 from tests.support.command_line import Cli, add_skill
+from tests.support.mcp_sessions import http_session
 from tests.support.query_service import MODEL
-from tests.support.server_process import Serve, ask, session_at
+from tests.support.server_process import Serve, ask
 
 EMPTY = "searchQuery parameter is required and cannot be empty"
 LONG = "Long ago no one rotated any of the keys. " * 5
@@ -237,7 +238,7 @@ def test_every_face_has_the_errors_of_the_contract(
     assert refused(project, arguments) == error
 
     async def ask() -> CallToolResult:
-        async with session_at(f"{project.url}/mcp/project", project.token) as client:
+        async with http_session(f"{project.url}/mcp/project", project.token) as client:
             return await client.call_tool("search", arguments)
 
     result = anyio.run(ask)

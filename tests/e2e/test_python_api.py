@@ -117,7 +117,7 @@ def test_a_tool_is_called(opening: Opening) -> None:
         assert result.content[0]["text"] == "Oslo: sun for 2 days"
 
 
-def test_calls_are_off_unless_they_are_allowed(embedded: Opening, tmp_path: Path) -> None:
+def test_calls_are_off_unless_they_are_allowed(tmp_path: Path) -> None:
     """The error says how to allow them."""
     folder = make_project(tmp_path / "project")
     with (
@@ -270,7 +270,7 @@ def test_two_sessions_of_a_directory_in_one_program_are_named(tmp_path: Path) ->
     ):
         assert first.search("read_file").degraded == ""
         degraded = second.search("read_file").degraded
-        assert "open in this program already: share what opened it" in degraded
+        assert "already open in this program: share that session" in degraded
 
 
 def test_a_forgotten_session_holds_nothing(embedded: Opening) -> None:

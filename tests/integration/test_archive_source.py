@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from tests.support.elsewhere import (
     endless_headers,
     ids,
     refreshed,
+    resolve_names,
     skills,
     tarred,
     zipped,
@@ -81,7 +83,7 @@ def test_a_clock_that_was_set_back_ends_no_fetching(web: Web, url: str, tmp_path
     assert content.refresh(max_age_s=3_600) is False
 
 
-def test_sources_of_the_same_content_end_one_by_one(web: Web, url: str, tmp_path: Path) -> None:
+def test_sources_of_the_same_content_end_one_by_one(url: str, tmp_path: Path) -> None:
     """The content is fetched until the last of them ends."""
     one, other = built(
         tmp_path, type="archive", url=f"{url}/team.zip", reads=["skills", "documents"]
@@ -171,10 +173,27 @@ def test_a_public_server_cannot_redirect_into_the_private_network(
 ) -> None:
     """What the user wrote may be private; what others name from outside may not."""
     web.redirects = {"/start": url.replace("127.0.0.1", "localhost") + "/team.zip"}
-    monkeypatch.setattr(urls, "is_private", lambda host: host == "localhost")
+    resolve_names(monkeypatch, private="localhost")
     with pytest.raises(SourceError, match="on a private network"):
         refreshed(built(tmp_path, type="archive", url=f"{url}/start"))
     assert web.requests == ["/start"]
+
+
+def test_a_private_address_beside_a_public_one_opens_no_private_network(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The owner of a public server also chooses the addresses of its name."""
+    names = {"both.example": ["93.184.216.34", "10.0.0.1"], "inside.example": ["10.0.0.2"]}
+
+    def look_up(host: str, *_: object, **__: object) -> list[tuple[object, ...]]:
+        return [(0, 0, 0, "", (address, 0)) for address in names[host]]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with pytest.raises(SourceError, match="on a private network"):
+        urls.check_step("https://inside.example/a", "https://both.example/a")
+    with pytest.raises(SourceError, match="on a private network"):
+        urls.check_step("https://both.example/b", "https://both.example/a")
+    urls.check_step("https://both.example/a", "https://inside.example/a")
 
 
 def test_a_redirect_stays_encrypted() -> None:
@@ -189,6 +208,8 @@ def test_a_redirect_stays_encrypted() -> None:
 def test_private_addresses_are_known(host: str) -> None:
     """Loopback, private networks, and the metadata service of clouds."""
     assert urls.is_private(host)
+    assert not urls.is_public(host)
+    assert urls.is_public("93.184.216.34")
     assert not urls.is_private("93.184.216.34")
     assert urls.host_of("git@10.1.2.3:team/skills") == "10.1.2.3"
     assert urls.is_private(urls.host_of("/srv/skills"))

@@ -16,8 +16,8 @@ from repertory.indexing.job import QueueName
 from repertory.indexing.ledgers import IDLE_TIMEOUT_S
 from repertory.indexing.unused_indexes import INTERVAL_S, UnusedIndexes
 from repertory.notices import HAS_RIVAL
-from repertory.sources.source import WatchedFolder
-from repertory.stats import Building, UnusedIndex
+from repertory.sources.source import Scan, WatchedFolder
+from repertory.stats import Building, UnusedIndex, WatchStatus
 from repertory.values import NAMESPACE
 from tests.support.builders import Folder
 from tests.support.steered_team import Another, Modelled, SteeredTeam
@@ -98,7 +98,7 @@ def test_another_model_is_no_reason_to_empty_an_index(team: SteeredTeam, server:
 
 
 def test_another_configuration_keeps_the_items_of_an_emptied_source(
-    team: SteeredTeam, files: Folder, server: Folder
+    team: SteeredTeam, server: Folder
 ) -> None:
     """And drops those of a source that it does not name."""
     server.items.clear()
@@ -107,15 +107,27 @@ def test_another_configuration_keeps_the_items_of_an_emptied_source(
     assert team.indexed() == {"server/x", "server/y", "more/m"}
 
 
-def test_another_source_of_the_same_name_inherits_nothing(
-    team: SteeredTeam, files: Folder, server: Folder
-) -> None:
+def test_another_source_of_the_same_name_inherits_nothing(team: SteeredTeam, files: Folder) -> None:
     """The name now stands for another folder, which is empty."""
     other = Folder("server")
     other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
     team.adopt(files, other)
     team.work()
     assert team.indexed() == {"files/f"}
+
+
+def test_another_source_of_the_same_name_keeps_its_unreadable_item(
+    team: SteeredTeam, files: Folder
+) -> None:
+    """The name now stands for another folder, whose only item may be the known one."""
+    other = Folder("server")
+    other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
+    other.scan = lambda: Scan(  # type: ignore[method-assign]
+        items=[], problems=[], unread=frozenset({"server/x"})
+    )
+    team.adopt(files, other)
+    team.work()
+    assert team.indexed() == {"files/f", "server/x"}
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
@@ -137,7 +149,8 @@ def test_an_unreadable_source_inherits_nothing_that_others_could_see(
     other.is_unreadable = True
     if is_restarted:
         team.folders = (files, other)
-        team.start_unread({"files": (), "server": ("few", "some")})
+        former = {"files": (), "server": ("few", "some")}
+        team.start_unread(WatchStatus(collection=team.active, former=former))
         team.scan()
     else:
         team.adopt(files, other)
@@ -154,7 +167,9 @@ def test_a_report_about_another_index_says_nothing_about_the_searched_one(
     other.is_unreadable = True
     files.visible_to = ("few",)
     team.folders = (files, other)
-    team.start_unread({"files": (), "server": ()}, "0123456789abcdef")
+    former: dict[str, tuple[str, ...]] = {"files": (), "server": ()}
+    others = "repertory_0123456789abcdef_other_g1"
+    team.start_unread(WatchStatus(collection=others, former=former))
     team.tick()
     assert team.coordinator.status().former == {}
     team.scan()
@@ -267,9 +282,7 @@ def test_an_item_of_a_source_that_is_away_keeps_its_place(tmp_path: Path, *, fir
     team.cache.close()
 
 
-def test_items_of_a_source_that_was_not_read_yet_are_kept(
-    team: SteeredTeam, files: Folder, server: Folder
-) -> None:
+def test_items_of_a_source_that_was_not_read_yet_are_kept(team: SteeredTeam, files: Folder) -> None:
     """After a restart, the index does not lose them in between."""
     team.start_unread()
     team.scan(files)
@@ -404,7 +417,7 @@ def test_what_is_replaced_is_read_only_if_something_is_kept(
     assert ((before, None) not in read) is is_whole
 
 
-def test_one_command_leaves_no_replaced_generation(team: SteeredTeam, files: Folder) -> None:
+def test_one_command_leaves_no_replaced_generation(team: SteeredTeam) -> None:
     """It does not wait for searches; another process that has the collection open keeps it."""
     before = team.active
     team.rebuild()

@@ -340,7 +340,7 @@ def test_calls_of_one_server_are_bounded(line: Line, monkeypatch: pytest.MonkeyP
         slow = threads.submit(line.text, "wait", {"seconds": 0.3})
         assert is_running(line.text("process"))
         monkeypatch.setattr(sessions, "MAX_CONCURRENT_CALLS", 1)
-        assert "has 1 calls to answer already; call again" in line.failure("process")
+        assert "is already answering 1 calls; call again" in line.failure("process")
         assert slow.result() == "done"
     assert is_running(line.text("process"))
 
@@ -569,7 +569,7 @@ def test_calls_that_are_not_allowed(place: Place, monkeypatch: pytest.MonkeyPatc
     place.write(args=5)
     error = refusal(calls, GOOD)
     assert isinstance(error, CallError)
-    assert "is not set up right" in str(error)
+    assert "is invalid" in str(error)
     place.write(disabled=True)
     error = refusal(calls, GOOD)
     assert isinstance(error, CallsOffError)

@@ -371,7 +371,6 @@ class Server(RuleBasedStateMachine):
             stored = {state.item: state.metadata_hash for state in collection.states()}
             points = collection.count()
         engine = self.live.engine
-        assert engine.keywords is not None
         served = {entry.id: entry.hash for entry in engine.keywords.all()}
         differing = {
             item
@@ -450,5 +449,5 @@ def test_the_watch_announces_what_its_worker_did_not(
 TestConvergence = pytest.mark.timeout(900)(Server.TestCase)  # a server of its own takes minutes
 TestConvergenceOfMany = pytest.mark.timeout(900)(LargeServer.TestCase)
 TestConvergence.settings = TestConvergenceOfMany.settings = hypothesis_settings(
-    max_examples=20, stateful_step_count=25, deadline=None
+    max_examples=20, stateful_step_count=25
 )

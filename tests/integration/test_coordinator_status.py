@@ -9,7 +9,7 @@ import pytest
 from repertory.errors import StoreError
 from repertory.indexing import coordinator, ledger
 from repertory.indexing.collection_names import configuration_of
-from repertory.indexing.coordinator import MAX_PROBLEMS
+from repertory.indexing.first_problems import MAX_PROBLEMS
 from repertory.indexing.scan import scan_source
 from repertory.notices import LATE
 from repertory.search.known_sources import KnownSources
@@ -118,7 +118,7 @@ def test_the_lists_of_the_searched_sources_are_reported_until_others_are_searche
     team.adopt(files, server, Folder("more", "m"))
     last = team.coordinator.status()
     assert (last.former, last.searched) == (before, before)
-    team.start_unread(last.searched)
+    team.start_unread(last)
     team.tick()
     assert team.coordinator.status().searched == before
     team.scan()

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -39,7 +40,7 @@ from repertory.sources.openapi.source import FetchedOpenApi
 from repertory.sources.reading.files import Found
 from repertory.sources.registry import build
 from repertory.sources.source import Source
-from repertory.update import BATCH_SIZE, Timer, Update
+from repertory.update import BATCH_SIZE, Stopwatch, Update
 from repertory_embedded.server import running
 from tests.support.builders import write, write_shop, write_skill
 from tests.support.query_service import MODEL, settings_of
@@ -72,15 +73,15 @@ def search(project: Path, text: str, budget_s: float = 600.0) -> tuple[list[str]
     return [hit.id for hit in answer.hits], answer.notices
 
 
-class Late(Timer):
-    """The timer of reading or of writing, whose time is over at once if it is that of ``late``."""
+class Late(Stopwatch):
+    """That of reading or of writing, whose time is over at once if it is that of ``late``."""
 
     def __init__(self, what: str, late: str) -> None:
         self._is_late = what == late
 
-    def exceeds(self, _: float) -> bool:
-        """Whether its time is over."""
-        return self._is_late
+    def seconds(self) -> float:
+        """Whether its time is over, as a number of seconds."""
+        return math.inf if self._is_late else 0.0
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -191,7 +192,7 @@ def test_what_is_not_listed_of_unchanged_items_is_still_counted(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither many faults of files nor more warnings than a report lists make any forgotten."""
-    monkeypatch.setattr("repertory.indexing.coordinator.MAX_PROBLEMS", 2)
+    monkeypatch.setattr("repertory.indexing.first_problems.MAX_PROBLEMS", 2)
     monkeypatch.setattr("repertory.catalogue.likeness.MAX_FOUND", 1)
     for number in range(4):
         write_skill(project, f"lure-{number}", f"Sends what is in ~/.ssh/id_rsa to {number}")
@@ -241,7 +242,8 @@ def test_files_that_were_removed_from_the_index_are_noticed(project: Path) -> No
         assert answer.hits
         assert answer.mode == "keyword"
         assert answer.degraded == (
-            "The index has 0 of its 4 items, so files of it were removed: run `repertory index`."
+            "The index has only 0 of its 4 items because some of its files were removed: run "
+            "`repertory index`."
         )
         run = repertory.index()
         assert (run.added, run.embedded, run.stats.items) == (4, 0, 4)
@@ -348,7 +350,9 @@ def test_what_was_read_and_not_written_is_written_after_a_search_without_time_to
     found = []
     for late in ("writing", "reading", ""):
         whats = itertools.cycle(("reading", "writing"))
-        monkeypatch.setattr(update, "Timer", lambda whats=whats, late=late: Late(next(whats), late))
+        monkeypatch.setattr(
+            update, "Stopwatch", lambda whats=whats, late=late: Late(next(whats), late)
+        )
         ids, notices = search(project, "tie a knot")
         found.append(sum("knots" in item for item in ids))
         assert bool(notices) == bool(late)
@@ -369,7 +373,7 @@ def test_an_emptied_source_is_named_after_a_search_without_time_to_compare_it(
 
     with monkeypatch.context() as patch:
         whats = itertools.cycle(("reading", "writing"))
-        patch.setattr(update, "Timer", lambda: Late(next(whats), "writing"))
+        patch.setattr(update, "Stopwatch", lambda: Late(next(whats), "writing"))
         search(project, "sail")
     notices = search(project, "sail")[1]
     assert any("suddenly empty" in one for one in notices), notices
@@ -382,20 +386,20 @@ def test_later_searches_index_what_there_was_no_time_to_write(
     for number in range(5 * BATCH_SIZE):
         write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
     (project / "skills" / "postmortem" / "SKILL.md").unlink()
-    exceeds = Timer.exceeds
-    timers: list[Timer] = []
+    seconds = Stopwatch.seconds
+    watches: list[Stopwatch] = []
 
-    def write_little(timer: Timer, seconds: float) -> bool:
-        """The first timer is that of reading."""
-        if timer not in timers:
-            timers.append(timer)
-        return timer is not timers[0] and exceeds(timer, seconds / 1e12)
+    def write_little(watch: Stopwatch) -> float:
+        """The first one is that of reading."""
+        if watch not in watches:
+            watches.append(watch)
+        return 0.0 if watch is watches[0] else 1e12 * seconds(watch)
 
     left = [5 * BATCH_SIZE]
     notices: tuple[str, ...] = ()
     for _ in range(12):
-        timers.clear()
-        monkeypatch.setattr(Timer, "exceeds", write_little)
+        watches.clear()
+        monkeypatch.setattr(Stopwatch, "seconds", write_little)
         found, notices = search(project, "tie a knot")
         left.append(5 * BATCH_SIZE - sum("knots" in item for item in found))
         assert left[-1] <= left[-2]
@@ -441,9 +445,9 @@ def test_a_source_of_one_file_is_followed(project: Path) -> None:
     with Repertory(settings_of(project), project) as repertory:
         workspace = repertory.parts.workspace
         record = Freshness(workspace)
-        record.begin()
+        record.note_configuration()
         catalogue = workspace.catalogue()
-        record.note(catalogue)
+        record.note_sources(catalogue)
         save("ropes", "Lay the ropes.")
         record.remember(catalogue)
     assert search(project, "lay the ropes")[0] == ["ropes"]
@@ -819,7 +823,7 @@ def test_a_rebuild_that_was_ended_is_not_taken_for_other_sources(
             repertory.rebuild()
     found, (notice,) = search(project, "postmortem", budget_s=0.0)
     assert found[0] == "project/postmortem"
-    assert "A rebuild has not ended: 2 of 4 items are missing in the new index" in notice
+    assert "A rebuild is not finished: 2 of 4 items are missing in the new index" in notice
     assert search(project, "postmortem")[1] == ()
 
 

@@ -11,13 +11,22 @@ import pytest
 
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources import folder
-from repertory.sources.fetched import content, urls
+from repertory.sources.fetched import content
 from repertory.sources.fetched.writing import MAX_FILE_SIZE, Writer
 from repertory.sources.git.program import Git
 from repertory.sources.reading.files import Found, read_file
 from repertory.sources.source import Problem
 from tests.support.builders import write
-from tests.support.elsewhere import SKILL, Repository, Web, built, git_daemon, ids, refreshed
+from tests.support.elsewhere import (
+    SKILL,
+    Repository,
+    Web,
+    built,
+    git_daemon,
+    ids,
+    refreshed,
+    resolve_names,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -369,7 +378,7 @@ def test_redirects_of_a_repository_are_followed_into_no_private_network(
         private = url.replace("127.0.0.1", "localhost")
         web.redirects = {f"/new{end}": f"{private}/git/skills/.git{end}?service=git-upload-pack"}
         web.requests.clear()
-        monkeypatch.setattr(urls, "is_private", lambda host: host == "localhost")
+        resolve_names(monkeypatch, private="localhost")
         with pytest.raises(SourceError, match="on a private network"):
             refreshed(built(tmp_path, type="git", url=f"{url}/new"))
         assert web.requests == [f"/new{end}"]

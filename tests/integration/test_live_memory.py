@@ -12,7 +12,7 @@ from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.index import KeywordIndex
 from repertory.indexing import keyword_sync
-from repertory.search.followed_index import REST_INTERVAL_S
+from repertory.search.followed_index import FREE_INTERVAL_S
 from repertory.search.live import WORDS_INTERVAL_S, LiveSearch
 from repertory.values import NAMESPACE
 from tests.support.builders import coordination, no_model, skill, words_writer
@@ -36,19 +36,19 @@ def test_pages_are_given_back_from_time_to_time(
 ) -> None:
     """Once in an interval, also while nothing changes."""
     monkeypatch.setattr("repertory.search.live.POLL_INTERVAL_S", 0.002)
-    now, rests = [0.0], []
-    monkeypatch.setattr(KeywordIndex, "rest", lambda _: rests.append(now[0]))
+    now, freed_at = [0.0], []
+    monkeypatch.setattr(KeywordIndex, "free_memory", lambda _: freed_at.append(now[0]))
     parts = in_process(tmp_path / "coordination")
     store = EdgeStore(tmp_path)
     with closing(SqliteVectorCache(tmp_path / "vectors.sqlite", 1)) as cache:
         words_writer(store, cache, parts).begin("c" * 16)
     store.set_alias(NAMESPACE, *store.collections())
     live = live_at(now, store, parts)
-    for second in (1.0, 2.0, REST_INTERVAL_S, REST_INTERVAL_S + 1.5, REST_INTERVAL_S + 2.0):
+    for second in (1.0, 2.0, FREE_INTERVAL_S, FREE_INTERVAL_S + 1.5, FREE_INTERVAL_S + 2.0):
         now[0] = second
         live.step()
     live.close()
-    assert rests == [1.0, REST_INTERVAL_S + 1.5]
+    assert freed_at == [1.0, FREE_INTERVAL_S + 1.5]
 
 
 class ReadSnapshots(FileSnapshots):

@@ -45,7 +45,6 @@ def live_of(team: SteeredTeam, *, is_shared: bool) -> LiveSearch:
 
 def found(live: LiveSearch) -> dict[str, str]:
     """The hashes of the items that words find, by id."""
-    assert live.engine.keywords is not None
     return {entry.id: entry.hash for entry in live.engine.keywords.all()}
 
 

@@ -328,22 +328,22 @@ def test_a_server_without_work_gives_memory_back_once(
     """After its last job, not between jobs, and not again until there was another one."""
     monkeypatch.setattr(in_process_queue, "REST_AFTER_S", 0.05)
     done: list[str] = []
-    monkeypatch.setattr(WordsEngine, "rest", lambda _: done.append("rest"))
+    monkeypatch.setattr(WordsEngine, "free_memory", lambda _: done.append("freed"))
 
     def save(name: str) -> None:
         job = Job(id=name, collection=place.collection, revision=2, items=(skill(name),))
         queue.submit(job, QueueName.SAVES)
 
     with InProcessQueue(
-        place.writer, place.coordination, begins=lambda _: done.append("job")
+        place.writer, place.coordination, before_write=lambda _: done.append("job")
     ) as queue:
         save("b")
-        until(lambda: done == ["job", "rest"])
+        until(lambda: done == ["job", "freed"])
         time.sleep(0.2)
         save("c")
         until(lambda: len(done) == 4)
         time.sleep(0.2)
-    assert done == ["job", "rest", "job", "rest"]
+    assert done == ["job", "freed", "job", "freed"]
 
 
 def test_no_snapshot_is_stored_between_the_jobs_of_a_process(place: Place) -> None:

@@ -24,7 +24,16 @@ from repertory.sources.registry import contained
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
 from tests.support.builders import write
-from tests.support.elsewhere import SKILL, Repository, Web, built, ids, marketplace, refreshed
+from tests.support.elsewhere import (
+    SKILL,
+    Repository,
+    Web,
+    built,
+    ids,
+    marketplace,
+    refreshed,
+    resolve_names,
+)
 from tests.support.mcp_servers import SERVERS
 
 LISTING = ".claude-plugin/marketplace.json"
@@ -152,6 +161,44 @@ def test_plugins_of_other_repositories_are_fetched(repository: Repository, tmp_p
         assert "The plugin latest was not fetched" in str(sources[0].scan().problems)
 
 
+@pytest.mark.parametrize("is_pinned", [False, True])
+def test_another_folder_of_a_repository_is_fetched(
+    repository: Repository, tmp_path: Path, is_pinned: bool
+) -> None:
+    """Also if the repository has not changed."""
+    other = Repository(tmp_path / "elsewhere" / "other")
+    pin = {"sha": other.commit({f"{one}/skills/{one}/SKILL.md": SKILL.format(one) for one in "ab"})}
+    with Web(tmp_path / "elsewhere").published() as url:
+        source = {"source": "git-subdir", "url": f"{url}/git/other/.git"}
+        source |= pin if is_pinned else {}
+        sources = marketplace_of(repository, tmp_path)
+        for folder in "ab":
+            plugin = {"name": "other", "source": {**source, "path": folder}}
+            repository.commit({LISTING: marketplace(plugin)})
+            assert refreshed(sources) == {f"acme/other/{folder}"}
+
+
+def test_what_was_left_out_stays_named(repository: Repository, tmp_path: Path) -> None:
+    """Also of parts that have not changed since the last fetch."""
+    other = Repository(tmp_path / "elsewhere" / "other")
+    for made in (repository, other):
+        (made.path / "link").symlink_to("elsewhere")
+    other.commit({"skills/maps/SKILL.md": SKILL.format("maps")})
+    with Web(tmp_path / "elsewhere").published() as url:
+        source = {"source": "url", "url": f"{url}/git/other/.git"}
+        repository.commit({LISTING: marketplace({"name": "other", "source": source})})
+        sources = marketplace_of(repository, tmp_path)
+        content = sources[0].content  # type: ignore[attr-defined]  # of a fetched source
+        refreshed(sources)
+        notes, version = content.state().notes, content.version
+        assert notes == ("Left out: 1 links.", "The plugin other: Left out: 1 links.")
+        refreshed(sources)
+        assert (content.state().notes, content.version) == (notes, version)
+        repository.commit({"unrelated.md": "x"})
+        refreshed(sources)
+        assert content.state().notes == notes
+
+
 def test_a_plugin_that_cannot_be_written_keeps_no_other_one_old(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,7 +283,8 @@ def test_a_public_marketplace_cannot_name_repositories_of_a_private_network(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The user's machine may reach what its author does not."""
-    monkeypatch.setattr(urls, "is_private", lambda host: host == "git.internal")
+    resolve_names(monkeypatch, private="git.internal")
+    monkeypatch.setattr(urls, "is_public", lambda _host: True)  # also the repository of this test
     other = {"source": "url", "url": "https://git.internal/x"}
     repository.commit({LISTING: marketplace({"name": "inside", "source": other})})
     sources = marketplace_of(repository, tmp_path)
@@ -418,7 +466,7 @@ def test_a_folder_that_many_plugins_name_is_listed_once(
     named = {"skills": ["./", "a0", "././"] * 50, "commands": ["./"] * 50}
     for name in ("p", "q"):
         collection.add(Plugin(name=name, where="", fields=named), tmp_path)
-    assert collection.offers.skills == {
+    assert collection.ids["skills"] == {
         "a0/s/SKILL.md": "p/s",
         "a1/s/SKILL.md": "p/s-2",
         "a2/s/SKILL.md": "p/s-3",
@@ -444,6 +492,6 @@ def test_the_files_beside_many_servers_are_read_once(
     monkeypatch.setattr(hashlib, "file_digest", count)
     table = {f"s{number}": {"command": "python"} for number in range(20)}
     plugins = [Declared(name=name, root=root, servers=table) for name in ("p", "q")]
-    servers.settle(tmp_path / "content", plugins)
+    servers.write_configurations(tmp_path / "content", plugins)
     assert len(servers.entries_of(tmp_path / "content")) == 2
     assert len(read) == 1

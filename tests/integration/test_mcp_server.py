@@ -13,7 +13,6 @@ import httpx2
 import pytest
 from anyio import to_thread
 from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ToolsListChanged
 from mcp_types import (
     INTERNAL_ERROR,
@@ -40,7 +39,7 @@ from repertory_query.service import Service
 from tests.support.builders import write_shop, write_skill
 from tests.support.listening import served
 from tests.support.mcp_servers import started
-from tests.support.mcp_sessions import Mode, asked, called, text_of
+from tests.support.mcp_sessions import Mode, asked, called, http_session, text_of
 from tests.support.query_service import RunningService, indexed_server
 from tests.support.waiting import TIMEOUT_S
 
@@ -329,13 +328,13 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("search", {"query": "x", "limit": 1.5}, "limit must be integer."),
     ("search", {"query": "x", "threshold": "low"}, "threshold must be number."),
     ("search", {"query": "x", "kinds": ["spoon"]}, "kinds[0] must be one of"),
-    ("search", {"query": "x", "colour": 1}, "colour is not known"),
+    ("search", {"query": "x", "colour": 1}, "colour is not in the schema"),
     ("get", {"id": "files__reed_file"}, "did you mean files__read_file?"),
     ("get", {"id": "x" * 9_999}, "There is no item"),
     ("get", {"id": "zzqx"}, "There is no item 'zzqx'; search for it."),
     ("get", {"id": "skill://project/zzqx/SKILL.md"}, "'project/zzqx'; search for it."),
     ("get", {"id": None}, "get: id must be string."),
-    ("get", {"id": "x", "colour": None}, "colour is not known"),
+    ("get", {"id": "x", "colour": None}, "colour is not in the schema"),
     ("get", {"id": "project/key-rotation", "section": "X"}, "it has 'Rotating', 'Without"),
     ("get", {"id": "project/postmortem", "section": "X"}, "has no sections"),
     ("call", {"tool": "files__read_file"}, "Calling tools is off here"),
@@ -550,11 +549,7 @@ def test_keys_and_scopes_are_checked(running: RunningService, tmp_path: Path, mo
     tokens = {scope: keys.create(scope, scope) for scope in (Scope.READ, Scope.CALL)}
 
     async def listed(url: str, token: str) -> tuple[list[str], CallToolResult]:
-        headers = {"Authorization": f"Bearer {token}"}
-        async with (
-            httpx2.AsyncClient(headers=headers) as http,
-            Client(streamable_http_client(url, http_client=http), mode=mode) as client,
-        ):
+        async with http_session(url, token, mode) as client:
             tools = (await client.list_tools()).tools
             return [tool.name for tool in tools], await client.call_tool("call", {"tool": "x"})
 

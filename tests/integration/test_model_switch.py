@@ -106,12 +106,12 @@ def test_a_model_is_never_asked_about_the_vectors_of_another(
     live = live_search(store, tmp_path, model)
     answers: list[Answer] = []
 
-    def during(switch: Callable[[], None] = live._replace) -> None:
+    def during(switch: Callable[[], None] = live._replace_engine) -> None:
         if live._subsets:
             answers.append(found(live))
         switch()
 
-    monkeypatch.setattr(live, "_replace", during)
+    monkeypatch.setattr(live, "_replace_engine", during)
     live.refresh()
     answers.append(found(live))
     store.set_alias(NAMESPACE, names_of(BGE_SMALL))

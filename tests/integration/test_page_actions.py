@@ -18,7 +18,7 @@ from repertory_query.app import create_app
 from repertory_query.pages import catalogue, rendering
 from tests.support.builders import write, write_skill
 from tests.support.mcp_servers import SERVERS
-from tests.support.query_service import RunningService, indexed_server, settings_of
+from tests.support.query_service import RunningService, bearer, indexed_server, settings_of
 
 ORIGIN = {"Origin": "http://localhost"}
 PAGE = {"Accept": "text/html"}
@@ -132,7 +132,7 @@ def test_the_form_is_for_callers_who_may_call(server: RunningService, tmp_path: 
     for scope in (Scope.READ, Scope.CALL):
         client = server.client(keys=str(file), allow_calls=True)
         key = keys.create(scope.value, scope)
-        client.headers.update({"Authorization": f"Bearer {key}", **PAGE, **ORIGIN})
+        client.headers.update(bearer(key) | PAGE | ORIGIN)
         shown[scope] = client.get("/view/desk__add").text
         status, _ = tried(client, "desk__add", **{"argument:first": "2", "argument:second": "3"})
         assert status == (200 if scope is Scope.CALL else 403)
@@ -349,7 +349,7 @@ def test_each_agent_host_has_its_entry(server: RunningService, tmp_path: Path) -
     file = tmp_path / "keys.json"
     key = Keys(file).create("reader", Scope.READ)
     keyed = server.client(host="tools.example", keys=str(file))
-    answer = keyed.get("/connect", headers=PAGE | {"Authorization": f"Bearer {key}"})
+    answer = keyed.get("/connect", headers=PAGE | bearer(key))
     text = html.unescape(answer.text)
     assert '"url": "http://tools.example/mcp"' in text
     assert "Bearer ${REPERTORY_SERVER_API_KEY}" in text

@@ -19,10 +19,10 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.keys import Keys, Scope
 from repertory_query.access import Owner
 from repertory_query.app import create_app
-from repertory_query.cookies import COOKIE, made
+from repertory_query.cookies import COOKIE, new_value
 from repertory_query.pages.choices import FIELDS
 from tests.support.builders import write_skill
-from tests.support.query_service import RunningService, indexed_server
+from tests.support.query_service import RunningService, bearer, indexed_server
 
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
@@ -67,7 +67,7 @@ def browser(server: RunningService, tmp_path: Path, key: str = "") -> TestClient
     client.headers.update(HTML)
     client.follow_redirects = False
     if key:
-        client.cookies.set(COOKIE, made(hashlib.sha256(key.encode()).hexdigest(), COOKIE))
+        client.cookies.set(COOKIE, new_value(hashlib.sha256(key.encode()).hexdigest(), COOKIE))
     return client
 
 
@@ -218,7 +218,7 @@ def test_a_fetched_item_links_to_where_it_is_from(
         assert found == ([link] if link else [])
 
 
-def test_the_api_has_a_page(client: TestClient, server: RunningService) -> None:
+def test_the_api_has_a_page(client: TestClient) -> None:
     """With a request for each operation, of which those without a body work as they stand."""
     text = html.unescape(client.get("/api").text)
     described = client.get("/openapi.json").json()["paths"]
@@ -481,7 +481,7 @@ def test_the_token_of_the_user_signs_a_browser_in(server: RunningService) -> Non
     ((name, value),) = first.cookies.items()
     assert not any(secret in name + value for secret in ("one", "browsers"))
     assert "Sign out" in first.get("/status").text
-    program = {"Authorization": f"Bearer {value}", "Cookie": ""}
+    program = bearer(value) | {"Cookie": ""}
     assert first.get("/items", headers=program).status_code == 401
 
     second.cookies.set(name, value)

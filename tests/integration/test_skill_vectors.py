@@ -40,7 +40,7 @@ class Counting:
     def __init__(self, engine: EmbeddingEngine) -> None:
         self._engine = engine
         self.model, self.device, self.batch = engine.model, engine.device, engine.batch
-        self.files, self.rest = engine.files, engine.rest
+        self.files, self.free_memory = engine.files, engine.free_memory
         self.embed_query, self.embed_queries = engine.embed_query, engine.embed_queries
         self.texts = 0
 

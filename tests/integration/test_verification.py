@@ -89,7 +89,6 @@ class Served:
     def served(self) -> dict[str, str]:
         """The hash of each item that a search can find."""
         keywords = self.live.engine.keywords
-        assert keywords is not None
         return {entry.id: entry.hash for entry in keywords.all()}
 
     def stored(self) -> dict[str, str]:
@@ -159,7 +158,7 @@ def test_what_is_on_its_way_is_no_fault(served: Served, deltas: _Deltas) -> None
 
 
 def test_an_announcement_may_come_before_what_it_announces(
-    served: Served, deltas: _Deltas, monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a cluster a read may miss a write that was acknowledged; it is repeated later."""
     with monkeypatch.context() as lagging:

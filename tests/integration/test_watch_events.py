@@ -297,13 +297,8 @@ def test_a_fault_in_the_watch_is_survived(
     assert failed.is_set()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
-def test_saves_in_a_new_folder_that_took_the_place_of_another_are_followed(
-    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also if its events are read late, when the other one has its first name."""
-    save(skills / "kept" / "one.md")
-    watching = watch("team/first", "team/kept/one")
+def hold_reads(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Have the events that are read of the system wait for the returned event."""
     reads, read = threading.Event(), inotify_c.InotifyFD.read_events
 
     def read_later(reader: inotify_c.InotifyFD, **options: int) -> object:
@@ -312,6 +307,17 @@ def test_saves_in_a_new_folder_that_took_the_place_of_another_are_followed(
         return found
 
     monkeypatch.setattr(inotify_c.InotifyFD, "read_events", read_later)
+    return reads
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+def test_saves_in_a_new_folder_that_took_the_place_of_another_are_followed(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if its events are read late, when the other one has its first name."""
+    save(skills / "kept" / "one.md")
+    watching = watch("team/first", "team/kept/one")
+    reads = hold_reads(monkeypatch)
     (skills / "beside.txt").touch()  # what is read before the reader waits
     save(skills / "new" / "two.md")
     (skills / "kept").rename(skills / "aside")
@@ -330,14 +336,7 @@ def test_saves_among_more_events_than_the_system_keeps_are_found(
 ) -> None:
     """It drops those that come while too many wait, as after thousands of files at once."""
     watching = watch()
-    reads, read = threading.Event(), inotify_c.InotifyFD.read_events
-
-    def read_later(reader: inotify_c.InotifyFD, **options: int) -> object:
-        found = read(reader, **options)
-        reads.wait()
-        return found
-
-    monkeypatch.setattr(inotify_c.InotifyFD, "read_events", read_later)
+    reads = hold_reads(monkeypatch)
     others = [write(skills / name) for name in ("one.txt", "two.txt")]
     kept = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     for number in range(kept + 10_000):  # the first ones are read
@@ -382,11 +381,10 @@ def test_a_root_that_vanishes_keeps_its_items_until_it_is_back(skills: Path, wat
     watching.wait(lambda: watching.error() == "")  # it is reported once a second
 
 
-def test_a_root_that_is_created_later(project: Path, watch: Watch) -> None:
+def test_a_root_that_is_created_later(project: Path) -> None:
     """It is watched from then on."""
     configure(project, ("team", "skills"), ("later", "deep/later"))
-    watching = Watching(project)
-    with watching:
+    with Watching(project) as watching:
         watching.wait(lambda: "cannot be read" in watching.error("later"))
         save(project / "deep" / "later" / "one.md")
         watching.wait_for("later/one", "team/first")
@@ -612,7 +610,7 @@ def test_a_new_kind_of_source_is_followed(
     watching.wait(lambda: board.listeners == [])
 
 
-def test_a_silent_server_delays_no_save(project: Path, skills: Path, watch: Watch) -> None:
+def test_a_silent_server_delays_no_save(project: Path, skills: Path) -> None:
     """Files are scanned while servers do not answer; the servers end with the service."""
     stuck = {"command": sys.executable, "args": [str(SERVERS / "raw.py"), "stuck"]}
     servers = {f"stuck{number}": stuck for number in range(6)}

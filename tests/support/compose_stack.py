@@ -20,6 +20,7 @@ import yaml
 
 from tests.support.container_engine import Engine
 from tests.support.container_images import ROOT
+from tests.support.query_service import bearer
 
 OURS = ("watch", "worker", "query")
 SERVICES = ("qdrant", "redis", *OURS)
@@ -161,7 +162,7 @@ class Stack:
         token = self.key if key is None else key
         connection = http.client.HTTPConnection("127.0.0.1", port or self.ports()[0], timeout=30)
         try:
-            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            headers = bearer(token) if token else {}
             connection.request("GET", path, headers=headers)
             response = connection.getresponse()
             return response.status, json.loads(response.read())

@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import io
+import ipaddress
 import json
 import os
 import socket
@@ -19,6 +20,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from repertory.addresses import Address
+from repertory.sources.fetched import urls
 from repertory.sources.registry import build
 from repertory.sources.source import Source
 from tests.support.builders import write
@@ -125,6 +128,15 @@ def endless_headers(began: threading.Event) -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=serve, daemon=True).start()
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+def resolve_names(monkeypatch: pytest.MonkeyPatch, private: str) -> None:
+    """Give one host a private address, and all others a public one."""
+
+    def addresses_of(host: str) -> list[Address]:
+        return [ipaddress.ip_address("10.0.0.1" if host == private else "93.184.216.34")]
+
+    monkeypatch.setattr(urls, "addresses_of", addresses_of)
 
 
 def _need(program: str) -> None:

@@ -20,11 +20,21 @@ def quick_folder() -> TemporaryDirectory[str]:
     return TemporaryDirectory(prefix="repertory-", dir=_MEMORY if is_usable else None)
 
 
-def any_spelling(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def any_spelling(root: Path, monkeypatch: pytest.MonkeyPatch, *, any_case: bool = True) -> None:
     """Have a folder take upper and lower case for the same, and two forms of a letter, too.
 
     So does the file system of macOS. Only what reads files does so here, and by absolute paths.
+
+    Args:
+        root: The folder.
+        monkeypatch: The fixture.
+        any_case: Whether upper and lower case are the same. On a case-sensitive disk they are not.
     """
+
+    def folded(name: str) -> str:
+        composed = unicodedata.normalize("NFC", name)
+        return composed.casefold() if any_case else composed
+
     listdir, readlink = os.listdir, os.readlink
 
     def listed(path: Any, folder: int | None) -> Any:  # noqa: ANN401 - whatever ``os`` takes
@@ -34,10 +44,10 @@ def any_spelling(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         real, asked = root, Path(above, os.fsdecode(path))
         for name in asked.relative_to(root).parts if asked.is_relative_to(root) else ():
             try:
-                alike = {_folded(one): one for one in listdir(real)}
+                alike = {folded(one): one for one in listdir(real)}
             except OSError:
                 alike = {}
-            real /= alike.get(_folded(name), name)
+            real /= alike.get(folded(name), name)
         return str(asked if real == root else real)
 
     def standing_in(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,7 +57,3 @@ def any_spelling(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     for name in ("listdir", "lstat", "open", "readlink", "scandir", "stat"):
         monkeypatch.setattr(os, name, standing_in(getattr(os, name)))
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold()

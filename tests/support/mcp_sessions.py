@@ -1,13 +1,43 @@
-"""Requests to an MCP server, each in a session of its own, and what it says."""
+"""Sessions with an MCP server, requests in a session of their own, and what the server says."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Literal
 
-from mcp import Client
+import httpx2
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
+from tests.support.command_line import COMMAND, Cli
+from tests.support.query_service import bearer
+from tests.support.waiting import TIMEOUT_S
+
 Mode = Literal["legacy", "auto"]
+
+
+def stdio_session(cli: Cli, folder: Path, *arguments: str | Path, mode: Mode = "auto") -> Client:
+    """A session with ``repertory mcp``, a process of its own."""
+    command, *first = COMMAND
+    parameters = StdioServerParameters(
+        command=command,
+        args=[*first, "mcp", *map(str, arguments)],
+        env=cli.environment,
+        cwd=str(folder),
+    )
+    return Client(parameters, mode=mode)
+
+
+@asynccontextmanager
+async def http_session(url: str, token: str, mode: Mode = "auto") -> AsyncIterator[Client]:
+    """A session over HTTP with a token."""
+    async with (
+        httpx2.AsyncClient(headers=bearer(token), timeout=TIMEOUT_S) as http,
+        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+    ):
+        yield client
 
 
 def asked(url: str, ask: Callable[[Client], Awaitable[Any]], mode: Mode = "auto") -> Any:  # noqa: ANN401

@@ -119,8 +119,12 @@ class RunningService:
     def _found(self) -> set[str] | None:
         if not self.live.wait(0):
             return None
-        keywords = self.live.engine.keywords
-        return {entry.hash for entry in keywords.all()} if keywords is not None else None
+        return {entry.hash for entry in self.live.engine.keywords.all()}
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The headers of a request with a key or a token."""
+    return {"Authorization": f"Bearer {token}"}
 
 
 def problem(response: Any, status: int) -> str:  # noqa: ANN401 - of httpx or httpx2

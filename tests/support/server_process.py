@@ -4,19 +4,14 @@ import hashlib
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-import httpx2
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
-
 from tests.support.command_line import Cli
 from tests.support.forked import Forked
+from tests.support.query_service import bearer
 from tests.support.waiting import TIMEOUT_S, until
 
 
@@ -93,15 +88,10 @@ class Serve:
         self.process.wait()
 
 
-def bearer(token: str) -> dict[str, str]:
-    """The headers of a request with a key or a token."""
-    return {"Authorization": f"Bearer {token}"}
-
-
 def ask(request: str | Request, token: str) -> Any:  # noqa: ANN401 - a response
     """Send a request with a token; returns the response, which is a context manager."""
     found = Request(request) if isinstance(request, str) else request
-    found.add_header("Authorization", f"Bearer {token}")
+    found.headers |= bearer(token)
     return urlopen(found, timeout=TIMEOUT_S)
 
 
@@ -120,13 +110,3 @@ def note_of(cli: Cli, folder: Path) -> Path:
     data = Path(cli.environment["REPERTORY_DATA_DIR"])
     key = hashlib.sha256(json.dumps(str(folder)).encode()).hexdigest()[:16]
     return data / "servers" / f"{key}.json"
-
-
-@asynccontextmanager
-async def session_at(url: str, token: str) -> AsyncIterator[Client]:
-    """An MCP session over HTTP with a token."""
-    async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_S) as http,
-        Client(streamable_http_client(url, http_client=http)) as client,
-    ):
-        yield client

@@ -3,7 +3,6 @@
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -75,8 +74,3 @@ def authorized(address: str, name: str) -> str:
 def fields(address: str) -> dict[str, str]:
     """The parameters of an address."""
     return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
-
-
-def with_token(token: str, **more: str) -> dict[str, Any]:
-    """The headers of a program with a token."""
-    return {"headers": {"Authorization": f"Bearer {token}", **more}}

@@ -1,6 +1,6 @@
 """A coordinator whose clocks, queue and worker a test drives."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from typing_extensions import override
@@ -12,11 +12,12 @@ from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
-from repertory.indexing.collection_names import configuration_of, generation_of
+from repertory.indexing.collection_names import generation_of
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.job import Job, QueueName
 from repertory.indexing.scan import scan_source
 from repertory.sources.configured import Catalogue
+from repertory.stats import WatchStatus
 from repertory.values import NAMESPACE
 from tests.support.builders import Folder, coordination, words_writer
 from tests.support.lossy_queue import LossyQueue
@@ -110,15 +111,8 @@ class SteeredTeam:
         self.start_unread()
         self.scan()
 
-    def start_unread(
-        self, searched: Mapping[str, tuple[str, ...]] | None = None, searched_of: str = ""
-    ) -> None:
-        """Start the watch service; nothing is scanned yet.
-
-        Args:
-            searched: Who may see the searched sources, as the last report says.
-            searched_of: The configuration that the report is about, if it is another one.
-        """
+    def start_unread(self, last: WatchStatus | None = None) -> None:
+        """Start the watch service after a last report; nothing is scanned yet."""
         self.coordinator = Coordinator(
             store=self.store,
             queue=self.queue,
@@ -126,8 +120,7 @@ class SteeredTeam:
             active=NAMESPACE,
             clock=lambda: self.time,
             now=lambda: self.now,
-            searched=searched,
-            searched_of=searched_of or configuration_of(self.active),
+            last=last,
         )
         self.coordinator.adopt(Catalogue(self.folders))
 

@@ -10,22 +10,20 @@ from typing import Any, Self
 import msgspec
 
 from repertory.coordination.ports import in_process
-from repertory.embedding.words import WordsEngine
 from repertory.errors import StoreError
 from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.scan import ChangeResult, ScanResult
-from repertory.indexing.writer import Writer
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
 from repertory.stats import WatchStatus
 from repertory.values import NAMESPACE
 from repertory.workspace import Workspace
 from repertory_watch.service import WatchService
-
-TIMEOUT_S = 60  # far longer than any step takes
+from tests.support.builders import words_writer
+from tests.support.waiting import TIMEOUT_S
 
 
 class RecordingCoordinator(Coordinator):
@@ -63,14 +61,7 @@ class Watching:
         self.store = EdgeStore(kept)
         coordination = in_process(kept)
         self.board = coordination.status
-        writer = Writer(
-            store=self.store,
-            engine=lambda: WordsEngine("a test"),
-            cache=lambda _model: self._cache,
-            coordination=coordination,
-            active=NAMESPACE,
-            notify=lambda _: None,
-        )
+        writer = words_writer(self.store, self._cache, coordination)
         self._queue = InProcessQueue(writer, coordination)
         self.coordinator = RecordingCoordinator(
             store=self.store,

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 import pytest
 from typing_extensions import override
 
-from repertory.errors import SourceError, UsageError
+from repertory.errors import ConfigurationError, SourceError, UsageError
 from repertory.settings import Settings, load
 from repertory.sources import adding
 from repertory.sources.adding import Address, recognise
@@ -183,6 +183,12 @@ def test_other_addresses_are_refused(tmp_path: Path, text: str) -> None:
     """With the types that are known."""
     with pytest.raises(UsageError, match="is not recognised"):
         recognise(Address(text, tmp_path, {}))
+
+
+def test_an_address_in_the_home_of_nobody_is_refused(tmp_path: Path) -> None:
+    """As in a configuration."""
+    with pytest.raises(ConfigurationError, match="names a home that is unknown"):
+        recognise(Address("~nobody-has-this-name/skills", tmp_path, {}))
 
 
 def test_every_recognised_type_is_a_type_of_source() -> None:

@@ -19,7 +19,7 @@ ELSEWHERE += ["127.0.0.1%.example.com", "127.0.0.1%lo"]  # names: only IPv6 has 
 
 
 @pytest.mark.parametrize("host", [*HERE, *ELSEWHERE])
-def test_a_host_is_this_machine_for_all(host: str, tmp_path: Path) -> None:
+def test_a_host_is_this_machine_for_all(host: str) -> None:
     """Without encryption, secrets are sent to this machine alone."""
     is_here = host in HERE
     assert is_this_machine(host) is is_here
@@ -37,6 +37,8 @@ def test_a_host_is_this_machine_for_all(host: str, tmp_path: Path) -> None:
     ("url", "is_safe"),
     [
         ("https://example.com/a", True),
+        ("https://bücher.example/a", True),
+        ("https://example..com/a", False),
         ("HTTPS://example.com:443", True),
         ("https://", False),
         ("https://example.com:a", False),

@@ -243,7 +243,7 @@ def test_undoing_keeps_later_edits(tmp_path: Path, host: Host, scope: Scope, kin
         assert rest == before
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_undoing_restores_every_byte_of_any_file(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -411,15 +411,17 @@ def test_permissions_stay(tmp_path: Path, mode: int) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
-def test_a_new_file_of_the_user_is_private(tmp_path: Path) -> None:
-    """It may get keys; that of a project is shared."""
+def test_a_new_file_of_the_user_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may get keys; that of a project is shared. The umask, which all threads share, stays."""
     records, old = Records(tmp_path / "data"), os.umask(0o022)
     try:
+        monkeypatch.setattr(os, "umask", lambda _mask: pytest.fail("the umask was changed"))
         for scope, mode in ((Scope.USER, 0o600), (Scope.PROJECT, 0o644)):
             at = target(tmp_path, host_named("vscode"), scope)
             connect(at, records)
             assert stat.S_IMODE(at.file.stat().st_mode) == mode
     finally:
+        monkeypatch.undo()
         os.umask(old)
 
 

@@ -2,16 +2,16 @@
 
 from repertory.search.answer import Answer, Mode
 from repertory.search.query import Query
-from repertory_query.answering import AnswerCache, Encoded
+from repertory_query.answering import AnswerCache, EncodedAnswer
 from tests.support.builders import skill
 from tests.support.keyword_search import keyword_engine
 
 ANSWER = Answer(query="a", hits=[], threshold=0.3, mode=Mode.KEYWORD)
 
 
-def encoded(size: int) -> Encoded:
+def encoded(size: int) -> EncodedAnswer:
     """An answer with so many bytes of JSON."""
-    return Encoded(ANSWER, b"x" * size)
+    return EncodedAnswer(ANSWER, b"x" * size)
 
 
 def test_the_answers_that_were_used_least_lately_are_forgotten() -> None:

@@ -53,6 +53,21 @@ def test_what_few_may_see_is_not_read_by_an_outer_source(
     assert ids(tmp_path, entries) == ["few/leave.md"]
 
 
+def test_a_letter_has_two_forms_where_its_case_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a case-sensitive disk of macOS, or with ZFS."""
+    for folder in ("équipe", "ÉQUIPE"):
+        write(tmp_path / "docs" / folder / "leave.md", DOCUMENT)
+    any_spelling(tmp_path, monkeypatch, any_case=False)
+    written = unicodedata.normalize("NFD", "équipe")
+    entries: list[dict[str, Any]] = [
+        {"type": "documents", "name": "all", "path": "docs"},
+        {"type": "documents", "name": "few", "path": f"docs/{written}", "visible_to": ["few"]},
+    ]
+    assert ids(tmp_path, entries) == ["all/ÉQUIPE/leave.md", "few/leave.md"]
+
+
 def test_a_known_folder_with_capitals_is_found_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

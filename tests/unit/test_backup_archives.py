@@ -202,13 +202,13 @@ def test_a_part_lands_where_backups_have_files(archive: Path, tmp_path: Path, na
         manifest["parts"][name] = manifest["parts"]["trusted.json"]
 
     changed(archive, add)
-    assert "a name that no backup has" in str(refusal(tmp_path, archive))
+    assert "a part that no backup has" in str(refusal(tmp_path, archive))
 
 
 CHANGES: dict[str, Callable[[dict[str, bytes], dict[str, Any]], object]] = {
-    "is not its manifest's": lambda found, _: found.update(extra=b""),
-    "is not of the size": lambda found, _: found.update({"trusted.json": b"{ }"}),
-    "is not what was backed up": lambda found, _: found.update({"trusted.json": b"[]"}),
+    "its parts differ from its manifest": lambda found, _: found.update(extra=b""),
+    "the size of trusted.json differs": lambda found, _: found.update({"trusted.json": b"{ }"}),
+    "the content of trusted.json differs": lambda found, _: found.update({"trusted.json": b"[]"}),
     "of a newer release": lambda _, manifest: manifest.update(format=2),
     "not a backup of Repertory": lambda _, manifest: manifest.pop("parts"),
     "cannot name a collection": lambda _, manifest: manifest["aliases"].update({"../x": NAME}),

@@ -24,7 +24,6 @@ from repertory.search.confidence import (
     ALL_IN_DESCRIPTION,
     ALL_IN_NAME,
     AS_TYPED,
-    BESIDE_VECTORS,
     CORRECTED,
     CORRECTED_IN_NAME,
     CORRECTED_IN_REST,
@@ -32,7 +31,6 @@ from repertory.search.confidence import (
     IN_DESCRIPTION,
     IN_NAME,
     IN_REST,
-    MAX_RARITY,
     MAX_UNNAMED,
     MEANINGFUL,
     MISSPELT,
@@ -41,14 +39,18 @@ from repertory.search.confidence import (
     TYPED_ALSO,
     UNUSUAL_IN_BODY,
     WITHOUT_THE_WORD,
-    EvidenceWeights,
     confidences,
-    evidence_of_words,
-    likeness,
-    log_odds_of_words,
     probability,
 )
 from repertory.search.engine import SearchEngine
+from repertory.search.evidence import (
+    BESIDE_VECTORS,
+    MAX_RARITY,
+    EvidenceWeights,
+    evidence_of_words,
+    likeness,
+    log_odds_of_words,
+)
 from repertory.search.query import Query
 from repertory.search.similar_names import MIN_SIMILARITY
 from repertory.values import Weights
@@ -62,7 +64,6 @@ Range = tuple[float, float]
 
 def rows(engine: SearchEngine) -> list[int]:
     """The rows of all items."""
-    assert engine.keywords
     found: list[int] = engine.keywords.all_rows().tolist()
     return found
 
@@ -70,7 +71,6 @@ def rows(engine: SearchEngine) -> list[int]:
 def confidence(text: str, item: Item, *others: Item, **weights: float) -> float:
     """The confidence of an item for a query among others, by words alone."""
     engine = keyword_engine([item, *others])
-    assert engine.keywords
     row = row_of(engine.keywords, item.id)
     task = engine.rank(Query(text=text, weights=Weights(**weights)), also=[row])
     return task.merged.confidence[row]
@@ -541,7 +541,7 @@ words = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     text=st.lists(words, min_size=1, max_size=9).map(" ".join),
     names=st.lists(st.lists(words, min_size=1, max_size=3).map("_".join), min_size=1, max_size=8),

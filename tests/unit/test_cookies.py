@@ -10,27 +10,27 @@ from repertory_query import cookies
 
 def test_a_cookie_fits_its_secret_and_its_name() -> None:
     """Nothing else is accepted, and it does not contain the secret."""
-    value = cookies.made("secret", "name")
-    assert cookies.fits(value, "secret", "name")
-    assert not cookies.fits(value, "other", "name")
-    assert not cookies.fits(value, "secret", "other")
+    value = cookies.new_value("secret", "name")
+    assert cookies.is_valid(value, "secret", "name")
+    assert not cookies.is_valid(value, "other", "name")
+    assert not cookies.is_valid(value, "secret", "other")
     assert "secret" not in value
     expires, _, mac = value.partition(".")
     changed = (f"{int(expires) + 1}.{mac}", f"{expires}.", f"\u0661.{mac}", f"{'9' * 5_000}.{mac}")
     for wrong in ("", ".", mac, *changed):
-        assert not cookies.fits(wrong, "secret", "name")
+        assert not cookies.is_valid(wrong, "secret", "name")
 
 
 def test_quotes_of_strangers_are_read_in_linear_time() -> None:
     """Everyone may send them. In quadratic time, so many would take half an hour."""
     headers = [(b"cookie", b'a="' + b'\\"' * 300_000 + b'"; b = c=d'), (b"cookie", b"e=f; g")]
-    found = cookies.sent(HTTPConnection({"type": "http", "headers": headers}))
+    found = cookies.cookies_of(HTTPConnection({"type": "http", "headers": headers}))
     assert {name: found[name] for name in "beg"} == {"b": "c=d", "e": "f", "g": ""}
 
 
 def test_a_cookie_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if the browser keeps it."""
-    value = cookies.made("secret", "name")
+    value = cookies.new_value("secret", "name")
     later = time.time() + cookies.LIFETIME_S + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    assert not cookies.fits(value, "secret", "name")
+    assert not cookies.is_valid(value, "secret", "name")

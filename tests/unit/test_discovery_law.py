@@ -5,7 +5,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item
@@ -66,7 +66,6 @@ def became_part_of_a_skill(item: Item, root: Path, place: tuple[str, str]) -> bo
     return item.kind == "document" and name == "SKILL.md" and bool(folder) and is_beside
 
 
-@settings(deadline=None)
 @given(
     before=st.lists(places, max_size=12),
     new=st.lists(places, min_size=1, max_size=3),
@@ -88,7 +87,6 @@ def test_a_new_file_or_folder_removes_nothing(
             assert [one.id for one in gone if not became_part_of_a_skill(one, root, place)] == []
 
 
-@settings(deadline=None)
 @given(places=st.lists(places, max_size=15))
 def test_nothing_is_found_twice(places: list[tuple[str, str]]) -> None:
     """Every file belongs to one source, however the folders of sources are nested."""

@@ -346,7 +346,7 @@ NAMED = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(NAMED, max_size=6), st.sampled_from(["alpha", "beta gamma", "delta for alpha"]))
 def test_confidences_fall_with_any_policies(
     named: list[tuple[str, Policy | None]], query: str

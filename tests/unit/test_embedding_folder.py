@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from repertory.embedding.folder import (
+    MAX_CONFIG_SIZE,
     Digests,
     Format,
     check_modules,
@@ -231,6 +232,17 @@ def test_a_broken_configuration_is_named(tmp_path: Path, content: str) -> None:
     folder = write_model(tmp_path / "model")
     (folder / "config.json").write_bytes(content.encode("latin-1"))
     with pytest.raises(ModelError, match=r"config\.json cannot be read"):
+        describe(folder, OTHER)
+
+
+def test_a_large_configuration_is_read_whole_or_named(tmp_path: Path) -> None:
+    """That of a tokenizer may list hundreds of thousands of tokens."""
+    folder = write_model(tmp_path / "encoder")
+    tokenizer = {"added_tokens_decoder": "x" * 1_200_000, "model_max_length": 64}
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
+    assert describe(folder, OTHER).max_tokens == 64
+    (folder / "tokenizer_config.json").write_text(" " * MAX_CONFIG_SIZE + "{}")
+    with pytest.raises(ModelError, match=r"tokenizer_config\.json .* more than 16,777,216 bytes"):
         describe(folder, OTHER)
 
 

@@ -7,15 +7,14 @@ import pytest
 
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import Policy
-from repertory.errors import StoreError, UnknownItemError, UsageError
+from repertory.errors import UnknownItemError, UsageError
 from repertory.search.candidates import MAX_BY_MEANING
-from repertory.search.engine import SearchEngine
 from repertory.search.explain import _left_out
 from repertory.search.explain import explain as explained
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
-from tests.support.builders import no_model, skill, tool
-from tests.support.keyword_search import keyword_engine, reader
+from tests.support.builders import skill, tool
+from tests.support.keyword_search import keyword_engine
 
 SCHEMA = {"properties": {"path": {"type": "string"}, "encoding": {"type": "string"}}}
 ITEMS = [
@@ -200,15 +199,6 @@ def test_an_invalid_query_is_refused() -> None:
     """The errors are those of a search."""
     with pytest.raises(UsageError, match="empty"):
         explain(" ", "files__read_file")
-
-
-def test_without_a_keyword_index_it_says_so() -> None:
-    """Items cannot be looked up without it."""
-    engine = SearchEngine(
-        keywords=None, collection=None, embedding=no_model, reader=reader(), degraded=["Gone."]
-    )
-    with pytest.raises(StoreError, match=r"Gone\."):
-        explained(engine, Query(text="file"), "files__read_file")
 
 
 @pytest.mark.parametrize("text", ["the of and", "?!", "文", "x" * 3_000, "a b " * 900])

@@ -14,6 +14,7 @@ from repertory.files import (
     half_of,
     make_directory,
     replacing,
+    size_on_disk,
     unwritable,
     write_atomically,
 )
@@ -58,6 +59,23 @@ def test_what_a_person_wrote_is_on_the_disk_before_it_replaces_a_file(
     TrustStore(tmp_path / "trusted.json").trust(file)
     Keys(tmp_path / "keys.json").create("ops", Scope.READ)
     assert len(flushed) == 3
+
+
+def test_a_folder_that_is_removed_while_it_is_measured_counts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git and the vector store remove folders at any time."""
+    write_atomically(tmp_path / "gone" / "file", b"x" * 10_000)
+    write_atomically(tmp_path / "kept", b"x" * 10_000)
+    scandir = os.scandir
+
+    def removing(path: str | Path) -> object:
+        if Path(path).name == "gone":
+            raise FileNotFoundError(2, "No such file or directory")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", removing)
+    assert size_on_disk(tmp_path) >= 10_000
 
 
 def test_an_error_of_the_data_directory_says_what_helps(tmp_path: Path) -> None:

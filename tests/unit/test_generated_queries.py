@@ -48,7 +48,7 @@ def queries_of(entries: list[Entry], kind: str) -> list[LabelledQuery]:
     return [query for query in generate(entries) if query.tags == (kind,)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(NAMES, max_size=12))
 def test_each_query_is_of_its_kind(names: list[str]) -> None:
     """Variants have the name's letters and digits; prefixes and typos fit their definitions."""
@@ -80,7 +80,7 @@ def test_each_query_is_of_its_kind(names: list[str]) -> None:
         assert item in query.grades
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.lists(NAMES, max_size=8), st.integers(1, 4))
 def test_queries_are_the_same_every_time(names: list[str], limit: int) -> None:
     """Neither chance nor the order of the items decides, and no kind exceeds the limit."""

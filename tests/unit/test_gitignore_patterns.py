@@ -41,7 +41,7 @@ PLACES = st.tuples(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(pattern=PATTERNS, place=PLACES.map("".join))
 @example(pattern="**/a/**/b/*a*", place="a/x/b/b/ba")
 @example(pattern="*a*b", place="aabab")

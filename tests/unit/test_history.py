@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from repertory.search.answer import Answer, Mode
 from repertory.stats import SAVE_BOUNDS
 from repertory_query import history
-from repertory_query.history import INTERVAL_S, RETENTION_S, History, sampling, together
+from repertory_query.history import INTERVAL_S, RETENTION_S, History, merged, sampling
 from repertory_query.pages.charts import HEIGHT, charts_of
 from repertory_query.recent import BOUNDS, Counts, Recent
 
@@ -60,7 +60,7 @@ def test_every_sample_is_in_one_span(moments: list[float], number: int) -> None:
     spans = past.spans(0, 100, number)
     assert len(spans) == number
     assert sum(one.searches for one in spans) == len(moments)
-    assert together(spans).searches == len(moments)
+    assert merged(spans).searches == len(moments)
     assert all(one.start < one.end for one in spans)
     assert sum(one.is_known for one in spans) <= len(moments)
 

@@ -77,18 +77,9 @@ def test_the_evidence_is_what_was_measured() -> None:
 
 def test_evidence_of_an_arm_that_did_not_answer_is_missing() -> None:
     """It is no zero."""
-    text = "loaves of flour"
-    of_words = hit_of(keyword_engine([BREAD]), text).evidence
+    of_words = hit_of(keyword_engine([BREAD]), "loaves of flour").evidence
     assert (of_words.semantic, of_words.cosine, of_words.semantic_rank) == (None, None, None)
     assert of_words.keyword_rank == 1
-    counts = WordCounts()
-    points = Points([BREAD], counts)
-    by_meaning = SearchEngine(
-        keywords=None, collection=points, embedding=lambda: counts, reader=reader()
-    )
-    of_meaning = hit_of(by_meaning, text).evidence
-    assert (of_meaning.keyword, of_meaning.keyword_rank) == (None, None)
-    assert of_meaning.semantic_rank == 1
 
 
 def test_an_item_without_a_word_of_the_query_has_no_rank_among_words() -> None:

@@ -163,7 +163,7 @@ def values_with(syntax: Syntax, text: str, entry: object) -> object:
 
 
 @pytest.mark.parametrize("syntax", Syntax)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_an_entry_changes_nothing_else(syntax: Syntax, data: st.DataObject) -> None:
     """Other values stay, and a new entry only adds characters to the text."""
@@ -177,7 +177,7 @@ def test_an_entry_changes_nothing_else(syntax: Syntax, data: st.DataObject) -> N
 
 
 @pytest.mark.parametrize("syntax", Syntax)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_removing_an_added_entry_gives_the_same_text(syntax: Syntax, data: st.DataObject) -> None:
     """So edits in between stay, too; only white space in what is empty may differ."""
@@ -195,7 +195,7 @@ def test_removing_an_added_entry_gives_the_same_text(syntax: Syntax, data: st.Da
 
 
 @pytest.mark.parametrize("syntax", Syntax)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_an_entry_can_be_replaced_again_and_again(syntax: Syntax, data: st.DataObject) -> None:
     """What is written is read again."""

@@ -1,5 +1,6 @@
 """Files of a stranger's repository: none makes us wait, read elsewhere, or run out of memory."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -17,7 +18,15 @@ from hypothesis import strategies as st
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from repertory import bounded
-from repertory.bounded import UnfitFileError, followed, read_bytes, read_inside, read_within
+from repertory.bounded import (
+    OpenFolder,
+    UnfitFileError,
+    followed,
+    read_beginning,
+    read_bytes,
+    read_inside,
+    read_within,
+)
 from repertory.catalogue.views import split_at_headings
 from repertory.errors import BEGINNING, END, ConfigurationError, SourceError, UnknownItemError
 from repertory.file_settings import MAX_FILE_SIZE
@@ -169,6 +178,7 @@ def test_a_file_system_that_gives_pieces_cuts_no_file(
     monkeypatch.setattr(os, "read", lambda file, size: read(file, min(size, 4_096)))
     assert read_bytes(str(file), 10**6).decode() == file.read_text("utf-8")
     assert read_inside(str(tmp_path), "long.md", 10**6, is_text=True) == file.read_bytes()
+    assert read_beginning(str(tmp_path), "long.md", 10_000) == file.read_bytes()[:10_000]
     monkeypatch.setattr(os, "read", lambda file, size: read(file, size)[:0])
     assert read_bytes(str(file), 10**6) == b""
 
@@ -359,11 +369,12 @@ def test_a_reader_may_follow_no_link_at_all(
     (tmp_path / "link").symlink_to("folder")
     (tmp_path / "folder" / "again").symlink_to("file")
     root = str(tmp_path.resolve())
-    assert read_inside(root, "folder/file", 100, follows=False) == b"inside"
-    for place in ("link/file", "folder/again"):
-        assert read_inside(root, place, 100) == b"inside"
-        with pytest.raises(UnfitFileError, match="it is a link"):
-            read_inside(root, place, 100, follows=False)
+    with contextlib.closing(OpenFolder(root)) as folder:
+        assert folder.read("folder/file", 100) == b"inside"
+        for place in ("link/file", "folder/again"):
+            assert read_inside(root, place, 100) == b"inside"
+            with pytest.raises(UnfitFileError, match="it is a link"):
+                folder.read(place, 100)
 
 
 def test_a_hostile_gitignore_takes_no_time(tmp_path: Path) -> None:
@@ -371,6 +382,24 @@ def test_a_hostile_gitignore_takes_no_time(tmp_path: Path) -> None:
     write(tmp_path / ".gitignore", "**/*a*/**/*a*/**/*a*b\n" + "*a*a*a*a*a*a*a*a*a*a*b\n")
     write(Path(tmp_path, *["a" * 250] * 8, "a.md"), "# A\n\nText.\n")
     assert len(Documents(name="d", path=tmp_path).scan().items) == 1
+
+
+def test_patterns_that_do_not_count_are_a_problem(tmp_path: Path) -> None:
+    """Those after the first 1,000 of a file, and for a long path all of a file with many."""
+    file = write(tmp_path / ".gitignore", "# A comment.\n" * 6_000 + "*.md\n")
+    write(tmp_path / "a.md", "# A\n\nText.\n")
+    scan = Documents(name="d", path=tmp_path).scan()
+    assert (scan.items, scan.problems) == ([], [])
+    patterns = "".join(f"x{number}\n" for number in range(999))
+    file.write_text(f"{patterns}y\n*.md\n")
+    scan = Documents(name="d", path=tmp_path).scan()
+    assert [item.id for item in scan.items] == ["d/a.md"]
+    assert [problem.path for problem in scan.problems] == [str(file)]
+    file.write_text(f"*.md\n{patterns}")
+    write(Path(tmp_path, *["a" * 250] * 2, "a.md"), "# A\n\nText.\n")
+    scan = Documents(name="d", path=tmp_path).scan()
+    assert len(scan.items) == 1
+    assert [problem.path for problem in scan.problems] == [str(file)]
 
 
 def test_many_patterns_of_nested_gitignores_take_little_time(tmp_path: Path) -> None:

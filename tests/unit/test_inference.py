@@ -23,9 +23,8 @@ from repertory.search.inference import (
     GOOD_ENOUGH,
     MAX_READ,
     MAX_TOOLS,
-    beside,
-    infer,
-    items_for,
+    Inference,
+    with_inferred,
 )
 from repertory.search.query import Query
 from tests.support.builders import skill, tool
@@ -78,9 +77,10 @@ def inferred(
     index = KeywordIndex.empty().updated((), items)
     usual = [one for one in direct if one.confidence >= DEFAULT_THRESHOLD]
     sure, shown = [one.confidence for one in usual], ids(usual)
-    read = {*items_for(query, index, sure, shown)}
+    inference = Inference(query, index, sure, shown)
+    read = {*inference.needed_items()}
     whole = {item.id: item for item in items if item.id in read} if known else {}
-    return infer(query, index, sure, whole, shown)
+    return inference.hits(whole)
 
 
 def found(item: Item, confidence: float) -> Hit:
@@ -280,7 +280,7 @@ def test_a_copy_of_a_hit_is_not_inferred() -> None:
     other = tool("box__bash", "Runs it.")
     index = KeywordIndex.empty().updated((), [SHELL, other])
     query = Query(text="commit my changes", limit=1)
-    assert ids(infer(query, index, [], {}, [other.id])) == [SHELL.id]
+    assert ids(Inference(query, index, [], [other.id]).hits({})) == [SHELL.id]
 
 
 def test_nothing_is_inferred_beside_a_good_direct_hit() -> None:
@@ -311,7 +311,7 @@ def test_inferred_hits_come_after_usual_ones(
     def answer(limit: int, threshold: float = 0.0) -> list[Hit]:
         hits = [one for one in direct if one.confidence >= threshold][:limit]
         more = inferred(text, *CATALOGUE, direct=direct, limit=limit, threshold=threshold)
-        return beside(hits, more)[:limit]
+        return with_inferred(hits, more)[:limit]
 
     whole = answer(20)
     values = [one.confidence for one in whole]

@@ -355,7 +355,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(CHANGES)
 def test_an_index_kept_up_to_date_equals_one_built_at_once(
     changes: list[tuple[int, str, str]],
@@ -425,7 +425,7 @@ def test_the_beginning_of_many_names_reads_few_of_them(monkeypatch: pytest.Monke
         reads.reset_mock()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.sampled_from(Kind), st.booleans()), max_size=60),
     st.integers(0, 20),

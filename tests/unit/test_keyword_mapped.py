@@ -44,7 +44,7 @@ def test_a_mapped_index_finds_the_same(tmp_path: Path) -> None:
     index.prepare(tmp_path)
     plain = KeywordIndex.empty().updated((), ITEMS)
     assert answers(index) == answers(plain)
-    index.rest()
+    index.free_memory()
     assert answers(index) == answers(plain)
     packed = pack(index, 1)
     assert packed == pack(plain, 1)

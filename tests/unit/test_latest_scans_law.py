@@ -44,7 +44,7 @@ def said(scans: LatestScans) -> object:
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(rounds=st.lists(st.lists(edits, min_size=1, max_size=3), min_size=1, max_size=8))
 def test_changes_give_what_scans_give(rounds: list[list[tuple[str, ...]]]) -> None:
     """Items, problems and quarantine; and no item differs that a change did not name."""

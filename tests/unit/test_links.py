@@ -199,7 +199,7 @@ LAW_TOOLS = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(bodies, max_size=4),
     st.lists(st.sampled_from(LAW_TOOLS), unique_by=lambda one: one.id),

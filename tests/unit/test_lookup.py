@@ -2,13 +2,12 @@
 
 import pytest
 
-from repertory.errors import StoreError, UnknownItemError
+from repertory.errors import UnknownItemError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter
-from repertory.search.lookup import MAX_SUGGESTED, close_to, entries, item, readable_index, row_of
+from repertory.search.lookup import MAX_SUGGESTED, close_to, entries, item, row_of
 from tests.support.builders import skill, tool
 from tests.support.hybrid_search import hybrid_engine
-from tests.support.keyword_search import keyword_engine
 
 ITEMS = [
     tool("files__read_file", "Read a file"),
@@ -36,21 +35,17 @@ def test_an_item_is_returned_whole() -> None:
 
 def test_the_items_that_a_filter_allows_are_listed_by_id() -> None:
     """All of them without a filter."""
-    engine = keyword_engine(ITEMS)
-    assert [one.id for one in entries(engine, Filter(servers=("files",)))] == [
+    index = index_of()
+    assert [one.id for one in entries(index, Filter(servers=("files",)))] == [
         "files__read_file",
         "files__read_files",
         "files__write_file",
     ]
-    assert len(entries(engine, Filter())) == len(ITEMS)
+    assert len(entries(index, Filter())) == len(ITEMS)
 
 
-def test_without_an_index_nothing_can_be_looked_up() -> None:
-    """The error says why."""
-    engine = keyword_engine(ITEMS)
-    engine.keywords = None
-    with pytest.raises(StoreError, match=r"The items cannot be read now: There is no model\."):
-        readable_index(engine)
+def test_without_an_index_nothing_is_suggested() -> None:
+    """Nothing may be indexed yet."""
     assert close_to(None, "read") == []
 
 

@@ -62,7 +62,7 @@ def test_broken_server(tmp_path: Path) -> None:
     """A server with an invalid entry cannot be read, so its indexed items are kept."""
     path = config(tmp_path / "a.json", a={"command": 7})
     [source] = build({"type": "mcp", "config": str(path), "trusted": True}, tmp_path)
-    with pytest.raises(SourceError, match="is not set up right"):
+    with pytest.raises(SourceError, match="is invalid"):
         source.scan()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from repertory.memory import forget_pages, keep_little, trim
+from repertory.memory import drop_pages, return_memory_early, trim
 
 SIZE = 64 * mmap.PAGESIZE
 
@@ -34,7 +34,7 @@ def test_pages_are_dropped_and_return_when_they_are_used(file: Path) -> None:
     with file.open("rb") as stream, mmap.mmap(stream.fileno(), SIZE, prot=mmap.PROT_READ) as mapped:
         assert mapped[:] == b"w" * SIZE
         before = resident(file)
-        forget_pages(file)
+        drop_pages(file)
 
         assert (before, resident(file)) == (SIZE // 1024, 0)
         assert mapped[:] == b"w" * SIZE
@@ -47,22 +47,22 @@ def test_a_mapping_that_was_changed_is_left_alone(file: Path) -> None:
         mmap.mmap(stream.fileno(), SIZE, access=mmap.ACCESS_COPY) as mapped,
     ):
         mapped[0] = ord("c")
-        forget_pages(file)
+        drop_pages(file)
 
         assert mapped[:2] == b"cw"
 
 
 def test_freed_memory_goes_back_to_the_system() -> None:
     """Settings and trimming are accepted, on every system."""
-    keep_little()
+    return_memory_early()
     trim()
 
 
 KEPT = """
 import gc, weakref
-from repertory.memory import keep_what_exists
+from repertory.memory import exempt_existing_objects
 class Node: pass
-keep_what_exists()
+exempt_existing_objects()
 looked_at = len(gc.get_objects())
 node = Node()
 node.self, gone = node, weakref.ref(node)

@@ -79,7 +79,7 @@ def edited(name: str, kind: str, place: int, letter: str) -> str:
     return name[:place] + name[place : place + 2][::-1] + name[place + 2 :]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(CATALOGUES, st.data())
 def test_case_and_separators_do_not_matter(catalogue: list[str], data: st.DataObject) -> None:
     """Upper case, any separators, camel case or no separator: it is the same name."""
@@ -93,7 +93,7 @@ def test_case_and_separators_do_not_matter(catalogue: list[str], data: st.DataOb
         assert (first.name, first.reason) == (name, "Exact name match")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(CATALOGUES, st.data())
 def test_one_edit_anywhere_finds_the_name(catalogue: list[str], data: st.DataObject) -> None:
     """It is first, unless another name is as close to the query."""
@@ -113,7 +113,7 @@ def test_one_edit_anywhere_finds_the_name(catalogue: list[str], data: st.DataObj
     assert first == name or distance(first) <= distance(name)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(CATALOGUES, st.data())
 def test_the_beginning_of_a_name_finds_each_name_that_has_it(
     catalogue: list[str], data: st.DataObject

@@ -101,8 +101,8 @@ def test_the_age_of_tools_is_said_from_a_limit_on() -> None:
         source("failed", seen=now - 3 * DAY, error="It hangs."),
     ]
     assert about_servers(states, DAY, now) == (
-        "1 MCP server was not asked yet: never; `repertory index` asks.",
-        "The tools of old were listed 3 days ago; `repertory index` asks again.",
+        "The tools of 1 MCP server have not been listed yet: never; run `repertory index`.",
+        "The tools of old were last listed 3 days ago; run `repertory index`.",
     )
     assert about_servers(states[1:2], DAY, now) == ()
 

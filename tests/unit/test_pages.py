@@ -12,7 +12,7 @@ from repertory_admin.text import safe
 from repertory_query.pages.page import legible, view_address
 from repertory_query.pages.schema import MAX_ROWS, rows
 from repertory_query.pages.search_form import Form
-from repertory_query.pages.sign_in import here
+from repertory_query.pages.sign_in import own_path
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -76,7 +76,7 @@ def test_the_url_of_an_item_is_safe_in_browsers(item_id: str, section: str, addr
 )
 def test_a_login_never_redirects_to_another_site(target: str, where: str) -> None:
     """Only to a path of this server."""
-    assert here(target) == where
+    assert own_path(target) == where
 
 
 def test_parameters_are_shown_with_their_types() -> None:

@@ -67,7 +67,7 @@ def entries(*items: Item) -> Mapping[str, Entry]:
     return {entry.path.removeprefix("/project/"): entry for entry in index.all()}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(texts=st.dictionaries(PLACE, st.lists(WORD, min_size=1, max_size=12), min_size=1))
 def test_every_word_of_a_file_is_found_as_long_as_it_is_there(texts: dict[str, list[str]]) -> None:
     """An exact search finds the file, with the word in the snippet; after an edit it does not."""

@@ -20,7 +20,7 @@ from repertory.errors import StoreError, UsageError
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, Point
-from repertory.project_search.file import File
+from repertory.project_search.file import File, folded
 from repertory.project_search.files import ProjectFiles
 from repertory.project_search.folder import Folder
 from repertory.project_search.fuzzy import FuzzyMatch, fuzzy_matches
@@ -37,6 +37,10 @@ TEXTS = (Field.TITLE, Field.CONTENT, Field.SYNOPSIS)
 # Few letters, so that words collide; some fold to several letters or are not ASCII.
 TEXT = st.text(alphabet="abAB ßİſéΣς\n.😀", max_size=12)
 WORD = st.text(alphabet=string.ascii_lowercase, min_size=5, max_size=12)
+# The keyword index leaves out "für", a stop word.
+OF_SCRIPTS = st.lists(st.sampled_from(["für", "f\u0302ur", "q", "日", "1", "٣", "_", " "])).map(
+    "".join
+)
 
 
 def file(number: int, title: str, content: str = "", synopsis: str = "") -> File:
@@ -122,20 +126,44 @@ def test_exact_finds_every_file_that_contains_the_query_and_nothing_else(
 ) -> None:
     """Ignoring case, in each field; the first field that contains it is reported."""
     files = [file(number, *three) for number, three in enumerate(texts)]
-    folded = query.casefold()
+    wanted = query.casefold()
     expected = {
         f"docs/{number}.md": next(
-            field for field, text in zip(TEXTS, three, strict=True) if folded in text.casefold()
+            field for field, text in zip(TEXTS, three, strict=True) if wanted in text.casefold()
         )
         for number, three in enumerate(texts)
-        if any(folded in text.casefold() for text in three)
+        if any(wanted in text.casefold() for text in three)
     }
-    found = [(one.id, field) for one, field in exact_matches(files, folded, FIELDS)]
+    found = [(one.id, field) for one, field in exact_matches(files, wanted, FIELDS)]
     assert dict(found) == expected
     assert len(found) == len(expected)
     for field in FIELDS:
-        alone = {one.id for one, _ in exact_matches(files, folded, (field,))}
-        assert alone == {one.id for one in files if folded in getattr(one, field)}
+        alone = {one.id for one, _ in exact_matches(files, wanted, (field,))}
+        assert alone == {one.id for one in files if wanted in getattr(one, field)}
+
+
+@given(texts=st.lists(OF_SCRIPTS, min_size=1, max_size=4), data=st.data())
+def test_the_words_exclude_no_file_that_contains_the_query(
+    texts: list[str], data: st.DataObject
+) -> None:
+    """Whatever its script, also after some of the files were replaced."""
+    files = tuple(file(number, "", folded(text)) for number, text in enumerate(texts))
+    content = data.draw(st.sampled_from(files)).content
+    start = data.draw(st.integers(0, len(content)))
+    query = content[start : data.draw(st.integers(start, len(content)))]
+    words = WordIndexer()
+    for now in (files[::2], files):
+        may = {*words.of(now).candidates(query, FIELDS)}
+        assert {one for one in now if query in one.content} <= may
+
+
+def test_words_exclude_the_files_without_them() -> None:
+    """A part of a word is enough, in a field that is searched."""
+    files = (file(1, "", "getusername()"), file(2, "user names"), file(3, "", "größe"))
+    words = WordIndexer().of(files)
+    assert [one.place for one in words.candidates("username", FIELDS)] == ["1.md", "3.md"]
+    assert [*words.candidates("user", (Field.CONTENT,))] == [files[0], files[2]]
+    assert words.candidates("() ->", FIELDS) is files
 
 
 @given(title=st.lists(WORD, min_size=1, max_size=4), data=st.data())

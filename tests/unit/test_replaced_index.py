@@ -31,7 +31,6 @@ def no_collections() -> Iterator[None]:
 def test_a_replaced_index_is_freed_without_a_search_for_cycles() -> None:
     """Also one that was searched, and whose lookup tables were built."""
     engine = keyword_engine(ITEMS)
-    assert engine.keywords is not None
     engine.keywords.prepare()
     assert engine.search(Query(text="read my post", threshold=0.0)).hits
     kept = weakref.ref(engine.keywords)

@@ -166,7 +166,7 @@ class Follower:
 
 
 @pytest.mark.parametrize("type_", TYPES)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(data=st.data())
 def test_changes_add_up_to_a_scan(type_: str, data: st.DataObject) -> None:
     """Items, problems and what is kept equal those of a new source after any edits."""
@@ -189,7 +189,7 @@ def test_changes_add_up_to_a_scan(type_: str, data: st.DataObject) -> None:
                 path.chmod(0o700)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(rounds=edits(TOOL_TEXTS))
 def test_changes_and_scans_keep_the_same(rounds: Rounds) -> None:
     """What a broken file offered last is kept by a change of any file, as by a scan."""

@@ -21,6 +21,7 @@ from repertory.review.gate import Gate
 from repertory.review.judgement import Judgement, State
 from repertory.review.store import MAX_EVENTS, ReviewStore
 from repertory.review.suspicions import Finding, suspicions
+from repertory.review.versions import VERSION_LENGTH, approval_digest
 from repertory.review.wire import Reviews
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
@@ -149,10 +150,10 @@ def test_the_policy_of_an_author_is_reviewed(store: ReviewStore) -> None:
 def test_an_id_that_ends_as_a_version_approves_nothing_else(store: ReviewStore) -> None:
     """Else a skill in the folder ``a@VERSION`` would be approved with the skill in ``a``."""
     good = Item(id="src/a", kind=Kind.SKILL, name="a", source="src", body="Bake bread.")
-    version = stores.approval_digest(good)[: stores.VERSION_LENGTH]
+    version = approval_digest(good)[:VERSION_LENGTH]
     evil = msgspec.structs.replace(good, id=f"src/a@{version}", body=EVIL)
     waits = Judgement(State.QUARANTINED)
-    judged = [(one, stores.approval_digest(one), waits) for one in (good, evil)]
+    judged = [(one, approval_digest(one), waits) for one in (good, evil)]
     store.record("src", judged)
     assert store.approve([evil.id], "ann") == ["src/a"]
     assert store.approve([evil.id], "ann") == []

@@ -112,7 +112,6 @@ def sandbox(home: Path) -> Sandbox:
 @example(path="pipe")
 @settings(
     max_examples=400,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it keeps nothing
 )
 def test_no_path_reads_anything_outside(sandbox: Sandbox, path: str) -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
-from repertory.errors import StoreError, UsageError
-from repertory.index.vectors import Filter
+from repertory.errors import UsageError
 from repertory.search import candidates
 from repertory.search.answer import Answer, Mode
 from repertory.search.engine import SearchEngine
@@ -227,15 +226,6 @@ def test_an_invalid_query_is_refused(text: str, options: dict[str, object]) -> N
     """Empty, too long, a number out of range, an unknown kind, a string instead of a list."""
     with pytest.raises(UsageError):
         search(text, ITEMS, **options)
-
-
-def test_with_neither_arm_the_search_says_so() -> None:
-    """It raises an error only if neither arm can answer."""
-    engine = SearchEngine(
-        keywords=None, collection=None, embedding=no_model, reader=reader(), degraded=["Gone."]
-    )
-    with pytest.raises(StoreError, match=r"Gone\."):
-        engine.search(Query(text="file", where=Filter()))
 
 
 def test_a_typed_name_is_shown_at_any_threshold() -> None:

@@ -21,7 +21,7 @@ from repertory.search.answer import Answer, Mode
 from repertory.search.candidates import MAX_BY_MEANING
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
-from repertory.search.nearest import ask
+from repertory.search.nearest import search_vectors
 from repertory.search.query import Query
 from repertory.search.steps import MAX_EMBEDDED
 from repertory.values import Weights
@@ -260,30 +260,12 @@ def test_unexpected_cosines_are_asked_for_later(monkeypatch: pytest.MonkeyPatch)
     (vector,) = WordCounts().embed_queries([TEXT])
     first, second = item_key(ITEMS[1].id), item_key(ITEMS[2].id)
     query = VectorQuery(vector=vector, limit=1, keys=[first])
-    (nearest,) = ask(points, [query], Calibration(), lambda keys: keys)
+    (nearest,) = search_vectors(points, [query], Calibration(), lambda keys: keys)
     assert {*nearest.cosines([first])} == {first}
     assert points.calls == ["query"]
     assert {*nearest.cosines([first, second])} == {first, second}
     points.failing = ("query",)
     assert {*nearest.cosines([first, second])} == {first}
-
-
-def test_without_the_words_the_meaning_answers() -> None:
-    """Among the items that the vectors found; of a task, the beginning is searched."""
-    embedding = Recording()
-    engine = engine_of(embedding=lambda: embedding, keywords=None, degraded=["No words."])
-    answer = search(engine, "read the file, then bake a bread")
-    assert (answer.mode, answer.degraded) == (Mode.SEMANTIC, "No words.")
-    assert {*names(answer)[:2]} >= {"bread"}
-    assert answer.hits[0].evidence.keyword is None
-    assert embedding.calls == [["read the file, then bake a bread"]]
-
-
-def test_without_words_and_vectors_the_search_fails() -> None:
-    """The error gives both reasons."""
-    engine = engine_of("query", keywords=None, degraded=["No words."])
-    with pytest.raises(StoreError, match=r"No words\. The store is gone\."):
-        search(engine)
 
 
 def test_steps_are_embedded_at_once_by_their_beginnings() -> None:

@@ -9,11 +9,12 @@ from repertory.catalogue.views import LEAD
 from repertory.embedding.models import Calibration
 from repertory.errors import UsageError
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Match
-from repertory.search.answer import Mode
-from repertory.search.candidates import Candidates, Words, all_candidates
+from repertory.index.vectors import Match, VectorQuery
+from repertory.search.candidates import Candidates, KeywordResult, all_candidates
+from repertory.search.nearest import VectorResult
 from repertory.search.query import MAX_QUERY_LENGTH, Query, query_of
 from repertory.values import Values, Weights
+from tests.support.hybrid_search import Points, WordCounts
 from tests.support.keyword_search import keyword_engine
 
 ITEMS = [
@@ -77,12 +78,13 @@ def test_a_query_is_checked_when_it_is_made() -> None:
 def gathered(*scores: tuple[int | None, float], weight: float = 0.9) -> Candidates:
     """The candidates for the points of one item: of its sections, and None for its own."""
     mail = item_key("tools/mail")
-    nearest = [Match(key=mail, section=section, score=score) for section, score in scores]
+    matches = [Match(key=mail, section=section, score=score) for section, score in scores]
+    counts = WordCounts()
     index = KeywordIndex.empty().updated((), ITEMS)
     return all_candidates(
         Query(text="a letter to someone", weights=Weights(section_weight=weight)),
         index,
-        words=Words(
+        KeywordResult(
             matches=index.match(""),
             shared=None,
             close={},
@@ -91,10 +93,12 @@ def gathered(*scores: tuple[int | None, float], weight: float = 0.9) -> Candidat
             likely=[],
             limit=0,
         ),
-        nearest=[*nearest, Match(key=item_key("indexed/later"), section=None, score=0.99)],
-        cosines_of=lambda _: {},
-        calibration=Calibration(),
-        mode=Mode.HYBRID,
+        VectorResult(
+            collection=Points(ITEMS, counts),
+            query=VectorQuery(vector=counts.embed_query("letter"), limit=1),
+            matches=[*matches, Match(key=item_key("indexed/later"), section=None, score=0.99)],
+            calibration=Calibration(),
+        ),
     )
 
 

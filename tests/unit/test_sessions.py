@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory_query.sign_in.sessions import MAX_LENGTH, Pending, Seal, Session
+from repertory_query.sign_in.sessions import MAX_LENGTH, PendingSignIn, Seal, Session
 
 ANNA = Session("anna", ("ops", "team-a"))
 
@@ -18,7 +18,7 @@ def test_a_cookie_is_read_by_the_same_seal_alone() -> None:
     """Not with another secret, for another purpose, or as something else."""
     cookie = Seal("secret", "session", 60).close(ANNA)
     assert Seal("secret", "session", 60).open(cookie, Session) == ANNA
-    assert Seal("secret", "session", 60).open(cookie, Pending) is None
+    assert Seal("secret", "session", 60).open(cookie, PendingSignIn) is None
     assert Seal("other", "session", 60).open(cookie, Session) is None
     assert Seal("secret", "sign-in", 60).open(cookie, Session) is None
     assert "anna" not in cookie

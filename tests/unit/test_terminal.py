@@ -22,7 +22,7 @@ from repertory.search.answer import Answer, Evidence, Hit, Mode
 from repertory.search.links import Links
 from repertory.search.query import Query, filter_of, query_of
 from repertory.sources.source import Problem, Scan, Severity, Trust, error, warning
-from repertory.stats import Failed, Jobs, Lengths, Run, SourceState, Stats, Watch, Worker
+from repertory.stats import FailedJob, Jobs, Lengths, Run, SourceState, Stats, Watch, Worker
 from repertory.trust_requests import Untrusted
 from repertory.values import Values
 from repertory_admin import terminal
@@ -100,7 +100,7 @@ JOBS = Jobs(
     waiting={"saves": 3, "builds": 0},
     running=[Worker(worker="worker@a-very-long-name-of-a-host.example.com", at=NOW)],
     failed=[
-        Failed(
+        FailedJob(
             id="5f1d7a84c2e94b0c",
             items=[LONG],
             error="The model all-minilm-l6-v2 cannot be loaded.",

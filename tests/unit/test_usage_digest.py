@@ -4,7 +4,7 @@ import json
 from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -76,6 +76,11 @@ def test_a_section_is_not_too_long_for_slack() -> None:
     assert message["text"].count("\u2022 ") == 3  # the others have no room
 
 
+def broken() -> NoReturn:
+    """A report with an unexpected error."""
+    raise RuntimeError
+
+
 def test_one_a_day_for_all_processes(tmp_path: Path) -> None:
     """One that could not be sent is tried again; without a search none is sent."""
     now = NOW
@@ -88,6 +93,8 @@ def test_one_a_day_for_all_processes(tmp_path: Path) -> None:
         with pytest.raises(StoreError, match="status 500"):
             send_due(url, store, insights)
         webhook.status = 200
+        with pytest.raises(RuntimeError):
+            send_due(url, store, broken)
         assert [send_due(url, store, insights) for _ in range(3)] == [True, False, False]
         now += DAY_S
         assert send_due(url, store, insights)

@@ -15,7 +15,7 @@ from repertory import background_writer
 from repertory.errors import StoreError
 from repertory.search.answer import Answer, Mode
 from repertory.usage import recorder as recording
-from repertory.usage.events import MAX_QUERY_LENGTH, Event, Lost, Search, Use
+from repertory.usage.events import MAX_QUERY_LENGTH, Event, LostEvents, Search, Use
 from repertory.usage.recorder import UsageRecorder
 from repertory.usage.store import DAY_S, UsageStore
 from tests.support.usage import answer
@@ -45,7 +45,7 @@ def store(tmp_path: Path) -> UsageStore:
     return UsageStore(tmp_path / "usage" / "some.sqlite", 90, 1_000)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.integers(0, 30), max_size=6), st.integers(1, 20))
 def test_only_the_newest_events_are_kept(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], most: int
@@ -195,7 +195,7 @@ def test_a_disk_that_hangs_delays_nothing(
     assert usage.flush(60)
     events = store.read()
     assert items(store) == ["first", "0", "1", "2", "3", "4", "last"]
-    assert sum(one.count for one in events if isinstance(one, Lost)) == 15
+    assert sum(one.count for one in events if isinstance(one, LostEvents)) == 15
 
 
 def test_what_cannot_be_written_is_counted(
@@ -213,7 +213,7 @@ def test_what_cannot_be_written_is_counted(
     usage.used("key:ci", ["c"])
     assert usage.flush()
     assert items(store) == ["c"]
-    assert [one.count for one in store.read() if isinstance(one, Lost)] == [6]
+    assert [one.count for one in store.read() if isinstance(one, LostEvents)] == [6]
 
 
 def test_the_thread_ends_when_it_has_nothing_to_do(store: UsageStore) -> None:
@@ -228,7 +228,7 @@ def test_the_thread_ends_when_it_has_nothing_to_do(store: UsageStore) -> None:
     assert items(store) == ["a", "b"]
 
 
-def test_nothing_is_recorded_without_a_store(tmp_path: Path) -> None:
+def test_nothing_is_recorded_without_a_store() -> None:
     """The setting `off`: no thread, no file."""
     usage = UsageRecorder(None)
     usage.searched("key:ci", Answer(query="a", hits=[], threshold=0.3, mode=Mode.HYBRID), 0.1)

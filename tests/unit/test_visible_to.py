@@ -10,16 +10,18 @@ import pytest
 from msgspec.structs import replace
 from typing_extensions import override
 
+from repertory.catalogue.item import item_key
 from repertory.compose import Parts
 from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.groups import MAX_GROUPS, checked, may_see
+from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Searched, State, VectorAnswer, VectorQuery
 from repertory.indexing.scan import ScanResult
 from repertory.search import visible_subsets as subsets_module
 from repertory.search.known_sources import BUILDING, KnownSources
 from repertory.search.visible_subsets import KEEP_S, MAX_SUBSETS, Subsets, VisibleCollection
 from repertory.settings import load
-from repertory.sources.configured import Catalogue, build_catalogue
+from repertory.sources.configured import Catalogue, build_catalogue, withheld_sources
 from repertory.sources.registry import build
 from repertory.sources.source import Scan
 from repertory.stats import Building, WatchStatus, report_watch
@@ -125,7 +127,7 @@ def test_an_invalid_hidden_source_is_no_problem_that_all_may_read(
 def test_a_source_that_waits_for_trust_keeps_its_list(tmp_path: Path) -> None:
     """Its items stay in the index meanwhile."""
     entry = {"type": "skills", "path": "/srv", "name": "team", "visible_to": ["team-a"]}
-    (source,) = build_catalogue([], tmp_path, withheld=[(entry, "It waits.")]).sources
+    (source,) = withheld_sources([(entry, "It waits.")], tmp_path, {}, [])
     assert source.visible_to == ("team-a",)
 
 
@@ -139,7 +141,7 @@ def test_nobody_else_sees_a_server_whose_file_waits_for_trust(tmp_path: Path) ->
     assert not hidden.known
     waiting = [({**one, "config": f"{at}.json"}, "") for at, one in enumerate((entry, restricted))]
     for last, expected in ((open_one, ("team-a",)), (hidden, None)):
-        found = build_catalogue([], tmp_path, withheld=waiting, known=last.known).sources
+        found = withheld_sources(waiting, tmp_path, last.known, [])
         assert {one.name: one.visible_to for one in found}.get("vault") == expected
 
 
@@ -323,9 +325,10 @@ class Moved(Searched):
 
 def test_records_that_come_along_are_of_visible_sources() -> None:
     """The index may be older than the store; what cannot be read is hidden."""
-    seen = VisibleCollection(Moved(), None, frozenset({"team"}), is_filtered=True)
+    index = KeywordIndex.empty().updated((), [replace(skill("b"), id="b")])
+    seen = VisibleCollection(Moved(), index, frozenset({"team"}), is_filtered=True)
     (answer,) = seen.query([VectorQuery(vector=np.ones(4, np.float32), limit=1)])
-    assert {*answer.records} == {*seen.records([1])} == {"b"}
+    assert {*answer.records} == {*seen.records([item_key("b")])} == {"b"}
 
 
 def test_subsets_are_bounded() -> None:

@@ -56,7 +56,6 @@ class WorkerProcess:
         parts = Parts(settings, Path.cwd())
         self._writer = parts.writer()
         self._queue = parts.queue()
-        self._coordination = parts.coordination
         self._failures = parts.coordination.failures
         self._board = parts.coordination.status
         self._tags: list[str] = []  # the delivery tags of its messages

@@ -109,14 +109,14 @@ export class Repertory {
  *
  * @param url Where it is, like `http://127.0.0.1:7700`, with a path behind a proxy. On a page it may
  *   be relative to the address of the page.
- * @throws {RepertoryError} The URL is none of a server, or the token cannot be one.
+ * @throws {RepertoryError} The URL or the token is invalid.
  */
 export function connect(url: string, options: Options = {}): Repertory {
   if (!isAddress(url)) {
     throw new RepertoryError(`"${url}" is no URL of a server, like http://127.0.0.1:7700.`);
   }
   if (!/^[ -~]*$/.test(options.token ?? "")) {
-    throw new RepertoryError("The token cannot be one; give it as it was printed.", { side: "caller" });
+    throw new RepertoryError("The token is invalid; copy it exactly as it was printed.", { side: "caller" });
   }
   const headers = options.token ? { Authorization: `Bearer ${options.token}` } : {};
   const sender = options.fetch ? { fetch: options.fetch } : {};

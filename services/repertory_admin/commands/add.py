@@ -238,7 +238,9 @@ def _show(found: _Found, entry: Mapping[str, Any], file: Path) -> None:
         terminal.show_text(note)
     if found.servers:
         number = counted(len(found.servers), "MCP server")
-        terminal.show_text(f"{number} in it will wait for your trust: {described(found.servers)}.")
+        terminal.show_text(
+            f"{number} in it will not run until you trust it: {described(found.servers)}."
+        )
     for problem in problems[:MAX_SHOWN]:
         terminal.warn(problem)
     if len(problems) > MAX_SHOWN:
@@ -261,8 +263,8 @@ def _say_trust(file: Path, settings: Settings, directory: Path) -> None:
     """If a file is not trusted yet, say that adding to it means to trust all of it."""
     if becomes_trusted(file, settings, directory):
         terminal.show_text(
-            f"{short_path(str(file))} was found and is not trusted yet. You trust all of "
-            "it if you add this: its sources may then follow links out of its folder."
+            f"{short_path(str(file))} is not trusted yet. If you add this, you trust the whole "
+            "file: its sources may then follow links out of its folder."
         )
 
 
@@ -276,7 +278,7 @@ def _write(file: Path, text: str, settings: Settings, directory: Path) -> bool:
     terminal.show_text(f"Wrote {shown}.")
     if not is_free:
         terminal.warn(
-            f"{shown} was found and asks for more than its own folder, so nothing of it is "
+            f"{shown} is not trusted and asks for more than its own folder, so nothing in it is "
             f"fetched until you run `repertory config trust {shlex.quote(shown)}`."
         )
     return is_free
@@ -294,14 +296,16 @@ def _index(flags: Flags, names: set[str]) -> None:
     """Index the fetched sources with these names, unless a server does so itself."""
     settings, directory = here(flags)
     if settings.values.redis_url:
-        terminal.show_text("The watch service of this directory indexes it within seconds.")
+        terminal.show_text("The watch service of this directory will index it within seconds.")
         return
     found = target(settings, directory)
     if found.server:
-        terminal.show_text(f"The server at {found.server.remote.url} indexes it now.")
+        terminal.show_text(f"The server at {found.server.remote.url} is indexing it now.")
         return
     run = found.index_here()
-    terminal.show_text("It is indexed; `repertory search` finds it.")
+    terminal.show_text("It is indexed; you can search it now.")
     if withheld := sum(one.quarantined for one in run.stats.sources if one.name in names):
         number = counted(withheld, "suspicious item")
-        terminal.show_text(f"{number} of it will wait for approval: `repertory trust review`.")
+        terminal.show_text(
+            f"{number} in it will wait for your approval; run `repertory trust review`."
+        )

@@ -147,7 +147,7 @@ def check(flags: Flags) -> None:
     terminal.say(
         f"{short_path(str(settings.file))} is valid: {counted(number, 'source')}."
         if settings.file
-        else "There is no repertory.toml: the sources found here are indexed; they are valid."
+        else "There is no repertory.toml. The sources that are discovered here are valid."
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from repertory.errors import UnknownItemError
-from repertory.review.store import Event
+from repertory.review.wire import Event
 from repertory_admin import completion, terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import Target, target_of

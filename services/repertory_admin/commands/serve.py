@@ -73,8 +73,8 @@ class _Callbacks:
     def joined(self, joined: Joined) -> None:
         self.has_joined = True
         _say(f"Joined the server at {joined.url} (process {joined.pid}).")
-        if joined.ignored:
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in joined.ignored)
+        if joined.ignored_settings:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in joined.ignored_settings)
             terminal.warn(
                 f"It has other settings for this directory, so these have no effect: {names}. To "
                 "use them, end the other process of this directory."
@@ -83,7 +83,7 @@ class _Callbacks:
         while not self._stopping and joined.lasts(INTERVAL_S):
             pass
 
-    def apart(self, reason: str) -> None:
+    def could_not_join(self, reason: str) -> None:
         terminal.note(reason)
 
 

@@ -50,7 +50,7 @@ def worker(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Only take from saves, maintenance, builds or snapshots; repeatable.",
+            help="Take jobs only from saves, maintenance, builds or snapshots; repeatable.",
         ),
     ] = None,
 ) -> None:

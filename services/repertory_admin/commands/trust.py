@@ -11,6 +11,7 @@ import typer
 from repertory.audit import user
 from repertory.errors import StoreError, UsageError
 from repertory.files import read_json, write_json
+from repertory.review.versions import is_bound
 from repertory.text import counted, normalized
 from repertory.workspace import Workspace
 from repertory_admin import terminal
@@ -24,7 +25,7 @@ from repertory_admin.show import runs
 from repertory_admin.show.reviews import show_review
 
 if TYPE_CHECKING:
-    from repertory.review.store import Review
+    from repertory.review.wire import Review
 
 trust = group("trust")
 
@@ -137,8 +138,6 @@ def _bound(items: list[str] | None, listed: "Sequence[Review]") -> list[str]:
 
     Items without a version that are not listed are left out, since they do not wait for approval.
     """
-    from repertory.review.store import is_bound  # noqa: PLC0415 - imports the database
-
     versions = [one.as_shown for one in listed]
     wanted = versions if items is None else as_shown(items, versions)
     return [one for one in wanted if is_bound(one)]

@@ -9,7 +9,7 @@ from repertory_admin import terminal
 from repertory_admin.text import safe
 
 if TYPE_CHECKING:
-    from repertory.review.store import Event, Review
+    from repertory.review.wire import Event, Review
 
 
 def show_review(one: "Review") -> None:

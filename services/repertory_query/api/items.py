@@ -12,11 +12,11 @@ from repertory.backend import Backend
 from repertory.search.links import Links
 from repertory.skill_files import FileContent, SkillFiles
 from repertory.stats import Contents
-from repertory.wire import Ids, Items, Linked, Summaries, linked, summary
+from repertory.wire import Ids, Items, LinkedItem, Summaries, linked, summary
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
 from repertory_query.api.searching import Filters, where_of
-from repertory_query.auditing import about
+from repertory_query.auditing import name_items
 from repertory_query.caller_view import contents_for, visible_to
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -64,7 +64,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     )
     async def get_items(request: Request, given: Ids) -> Response:
         """Show several items in full, in the requested order; unknown ones are left out."""
-        about(request, given.ids)
+        name_items(request, given.ids)
         return await read(
             request, lambda backend: Items(items=list(backend.items(given.ids).values()))
         )
@@ -72,7 +72,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     @operations.get(
         "/items/{item_id:path}",
         Nothing,
-        returns=Linked,
+        returns=LinkedItem,
         action=Action("read", "item_id"),
         summary="Show an item",
     )
@@ -99,7 +99,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     )
     async def list_skill_files(request: Request, given: Ids) -> Response:
         """List the supporting files of some skills, by id, if this server can read them."""
-        about(request, given.ids)
+        name_items(request, given.ids)
         return await read(request, lambda backend: backend.skill_files(given.ids))
 
     @operations.get(
@@ -118,7 +118,7 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
     return operations.routes
 
 
-def _linked(backend: Backend, wanted: str) -> Linked:
+def _linked(backend: Backend, wanted: str) -> LinkedItem:
     item = backend.item(wanted)
     return linked(item, backend.links(item.id))
 

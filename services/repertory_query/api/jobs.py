@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from repertory.keys import Scope
 from repertory.stats import Jobs, Rebuild
-from repertory.wire import Retried, Retry
+from repertory.wire import RetriedJobs, RetryRequest
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
 from repertory_query.caller_view import jobs_for
@@ -37,14 +37,14 @@ def routes(service: Service, pool: Pool) -> list[AuditedRoute]:
 
     @operations.post(
         "/queue/retry",
-        Retry,
-        returns=Retried,
+        RetryRequest,
+        returns=RetriedJobs,
         scope=Scope.ADMIN,
         action=Action("retry"),
         summary="Retry failed jobs",
     )
-    async def retry_jobs(_: Request, given: Retry) -> Response:
+    async def retry_jobs(_: Request, given: RetryRequest) -> Response:
         """Try failed jobs again, with the items as they are now."""
-        return answer(Retried(retried=await pool.run(lambda: service.retry(given.ids))))
+        return answer(RetriedJobs(retried=await pool.run(lambda: service.retry(given.ids))))
 
     return operations.routes

@@ -4,11 +4,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from repertory.keys import Scope
-from repertory.review.store import ReviewStore, check_bound
-from repertory.review.wire import Approve, Approved, History, Reviews, Which
+from repertory.review.store import ReviewStore
+from repertory.review.versions import check_bound
+from repertory.review.wire import ApprovalRequest, ApprovedItems, History, ItemId, Reviews
 from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
-from repertory_query.auditing import about
+from repertory_query.auditing import name_items
 from repertory_query.pool import Pool
 
 
@@ -33,30 +34,30 @@ def routes(reviews: ReviewStore, pool: Pool) -> list[AuditedRoute]:
 
     @operations.post(
         "/reviews/approve",
-        Approve,
-        returns=Approved,
+        ApprovalRequest,
+        returns=ApprovedItems,
         scope=Scope.ADMIN,
         action=Action("approve"),
         summary="Approve items",
     )
-    async def approve(request: Request, given: Approve) -> Response:
+    async def approve(request: Request, given: ApprovalRequest) -> Response:
         """Approve items as they were shown; agents see them within seconds."""
         who = request.state.caller.who
-        about(request, given.items)
+        name_items(request, given.items)
         check_bound(given.items)
         done = await pool.run(lambda: reviews.approve(given.items, who))
-        about(request, done)
-        return answer(Approved(items=done))
+        name_items(request, done)
+        return answer(ApprovedItems(items=done))
 
     @operations.get(
         "/reviews/history",
-        Which,
+        ItemId,
         returns=History,
         scope=Scope.ADMIN,
         action=Action("read", "item"),
         summary="History",
     )
-    async def get_history(_: Request, given: Which) -> Response:
+    async def get_history(_: Request, given: ItemId) -> Response:
         """List when an item appeared, how it changed, and who approved it."""
         return await pool.run(lambda: answer(History(events=reviews.history(given.item))))
 

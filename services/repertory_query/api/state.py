@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from repertory.server_identity import HEADER
 from repertory.stats import Stats
-from repertory.wire import Alive, Ready
+from repertory.wire import Liveness, Readiness
 from repertory_query.access import Access
 from repertory_query.actions import AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
@@ -26,16 +26,18 @@ def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> li
         found = await pool.run(visible_to(caller, service).stats)
         return answer(stats_for(caller, found))
 
-    @operations.get("/healthz", Nothing, returns=Alive, action=None, summary="Alive")
+    @operations.get("/healthz", Nothing, returns=Liveness, action=None, summary="Alive")
     async def get_health(request: Request, _: Nothing) -> Response:
         """Report that the process answers."""
-        return answer(Alive(alive=True, proof=access.proof(request.headers.get(HEADER, ""))))
+        return answer(Liveness(alive=True, proof=access.proof(request.headers.get(HEADER, ""))))
 
-    @operations.get("/readyz", Nothing, returns=Ready, unready=Ready, action=None, summary="Ready")
+    @operations.get(
+        "/readyz", Nothing, returns=Readiness, unready=Readiness, action=None, summary="Ready"
+    )
     async def get_readiness(_: Request, __: Nothing) -> Response:
         """Report whether a search can be answered, and which parts are unavailable."""
         missing = {part: without_paths(why) for part, why in service.missing.items()}
-        found = Ready(ready=service.is_ready, missing=missing)
+        found = Readiness(ready=service.is_ready, missing=missing)
         return answer(found, 200 if found.ready else 503)
 
     @operations.get(

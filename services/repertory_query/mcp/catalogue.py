@@ -15,7 +15,13 @@ from repertory.formats.tools import whole_tools
 from repertory.functions.function import Function
 from repertory.search.answer import Answer
 from repertory.values import Values
-from repertory_query.mcp.parameters import of_search, parameters, queries_of, string, strings
+from repertory_query.mcp.parameters import (
+    parameters,
+    queries_of,
+    search_properties,
+    string,
+    strings,
+)
 from repertory_query.mcp.reading import GET
 from repertory_query.mcp.tool import Tool
 from repertory_query.pool import Work
@@ -36,7 +42,7 @@ def catalogue(defaults: Callable[[], Values]) -> tuple[Tool, ...]:
             {
                 "query": string("A task in plain words, or a name."),
                 "queries": strings("Several at once."),
-                **of_search(defaults()),
+                **search_properties(defaults()),
                 "detail": {"type": "boolean", "description": "With evidence, as JSON."},
             },
         )

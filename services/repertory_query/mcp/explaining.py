@@ -8,7 +8,7 @@ import msgspec
 from repertory.backend import Backend
 from repertory.functions.function import Function
 from repertory.values import Values
-from repertory_query.mcp.parameters import of_search, parameters, queries_of, string
+from repertory_query.mcp.parameters import parameters, queries_of, search_properties, string
 from repertory_query.mcp.tool import Tool
 from repertory_query.pool import Work
 
@@ -25,7 +25,7 @@ def explaining(defaults: Callable[[], Values]) -> tuple[Tool, ...]:
             {
                 "query": string("The text of the search."),
                 "item": string("The id of the item, or its name where no other item has it."),
-                **of_search(defaults()),
+                **search_properties(defaults()),
             },
             "query",
             "item",

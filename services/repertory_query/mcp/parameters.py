@@ -32,7 +32,7 @@ def strings(description: str = "", **items: object) -> dict[str, Any]:
     return {**schema, "description": description} if description else schema
 
 
-def of_search(values: Values) -> dict[str, Any]:
+def search_properties(values: Values) -> dict[str, Any]:
     """The properties of a search, except its text; their defaults come from ``values``."""
     return {
         "limit": {"type": "integer", "default": values.limit},
@@ -54,7 +54,7 @@ def queries_of(values: Values, arguments: Mapping[str, Any]) -> list[Query]:
     texts += arguments.get("queries", [])
     if not texts:
         raise UsageError("search: query must be given.")
-    given = {name: arguments[name] for name in of_search(values) if name in arguments}
+    given = {name: arguments[name] for name in search_properties(values) if name in arguments}
     bounds = {"queries": MAX_QUERIES, **dict.fromkeys(given, MAX_VALUES)}
     for name, bound in bounds.items():
         value = arguments.get(name)

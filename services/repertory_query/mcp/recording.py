@@ -19,7 +19,7 @@ from repertory_query.request_usage import collecting
 Context = ServerRequestContext[Any, Any]
 
 
-class Recorded:
+class ActionStatus:
     """An action in progress, with a status like that of HTTP."""
 
     status = 200
@@ -40,7 +40,7 @@ class Recorder:
     @contextmanager
     def tool(
         self, context: Context, params: CallToolRequestParams, function: Function | None
-    ) -> Iterator[Recorded]:
+    ) -> Iterator[ActionStatus]:
         """Record a call of a tool; its function is None if there is no such tool."""
         action, name = (function.action, function.subject) if function else ("mcp", "")
         arguments = params.arguments or {}
@@ -53,11 +53,11 @@ class Recorder:
     @contextmanager
     def action(
         self, context: Context, action: str, what: Sequence[str] = (), text: str = ""
-    ) -> Iterator[Recorded]:
+    ) -> Iterator[ActionStatus]:
         """Record an action after the block; a protocol error determines its outcome."""
         request = context.request
         caller = str(request.state.caller.who) if request else user()  # over stdio, our own user
-        found, began = Recorded(), time.perf_counter()
+        found, began = ActionStatus(), time.perf_counter()
         try:
             with collecting() as usage:
                 yield found

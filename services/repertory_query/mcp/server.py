@@ -48,7 +48,7 @@ from repertory_query.caller_view import visibility, visible_to
 from repertory_query.mcp import skills
 from repertory_query.mcp.catalogue import CALL
 from repertory_query.mcp.catalogue_summary import contents
-from repertory_query.mcp.recording import Context, Recorded, Recorder
+from repertory_query.mcp.recording import ActionStatus, Context, Recorder
 from repertory_query.mcp.resources import after_of, read, skills_after, unknown_cursor
 from repertory_query.mcp.tool import Tool, without_links
 from repertory_query.pool import Work
@@ -82,7 +82,7 @@ class Listing(NamedTuple):
     changes_allowed: bool = True
     skills: str = ""
 
-    def offers(self, tool: Tool) -> bool:
+    def includes(self, tool: Tool) -> bool:
         """Whether the list of tools includes a tool."""
         if tool.function.name == CALL:
             return self.calls_allowed
@@ -214,7 +214,7 @@ class McpServer:
             tools=[
                 tool.definition(summary)
                 for tool in self._tools.values()
-                if tool.scope in scopes and listing.offers(tool)
+                if tool.scope in scopes and listing.includes(tool)
             ],
             ttl_ms=int((FRESH_S if summary else RETRY_INTERVAL_S) * 1_000),
             cache_scope="private",
@@ -254,7 +254,7 @@ class McpServer:
             return result if has_links else without_links(result)
 
     async def _answer(
-        self, context: Context, tool: Tool, arguments: dict[str, Any], record: Recorded
+        self, context: Context, tool: Tool, arguments: dict[str, Any], record: ActionStatus
     ) -> CallToolResult:
         if tool.scope not in _scopes(context):
             record.status = 403

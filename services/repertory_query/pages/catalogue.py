@@ -55,25 +55,25 @@ class Listing(msgspec.Struct, frozen=True):
         return [entry for group in self.groups for entry in group.entries]
 
 
-class Ordered(msgspec.Struct, frozen=True):
+class OrderedItems(msgspec.Struct, frozen=True):
     """Items in the order of the pages, and the number of items in each group."""
 
     entries: Sequence[Entry]
     totals: Mapping[Key, int]
 
 
-def catalogue_of(engine: SearchEngine) -> Ordered:
-    """All items of an engine in order; empty without a keyword index."""
-    return ordered([*engine.keywords.all()] if engine.keywords else [])
+def catalogue_of(engine: SearchEngine) -> OrderedItems:
+    """All items of an engine in order."""
+    return ordered(engine.keywords.all())
 
 
-def ordered(entries: Iterable[Entry]) -> Ordered:
+def ordered(entries: Iterable[Entry]) -> OrderedItems:
     """Some items in order."""
     in_order = sorted(entries, key=_order)
-    return Ordered(in_order, Counter(map(_group, in_order)))
+    return OrderedItems(in_order, Counter(map(_group, in_order)))
 
 
-def listing(items: Ordered, page: int, shown: Callable[[Entry], Entry]) -> Listing:
+def listing(items: OrderedItems, page: int, shown: Callable[[Entry], Entry]) -> Listing:
     """A page of items, each passed through ``shown``; the last page if there are fewer."""
     entries, totals = items.entries, items.totals
     pages = max(-(-len(entries) // PAGE_SIZE), 1)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from repertory_query.history import Span, together
+from repertory_query.history import Span, merged
 
 HEIGHT = 100.0  # of a chart, in its own units; a span is one unit wide
 
@@ -56,7 +56,7 @@ def charts_of(spans: Sequence[Span], last: Span | None) -> list[Chart]:
     """All charts for some spans and the latest sample; empty before the first sample."""
     if last is None:
         return []
-    whole = together(spans)
+    whole = merged(spans)
     return [
         _searches(spans, whole),
         _durations(

@@ -1,11 +1,9 @@
 """The filters of the search page: the indexed values with their numbers of items."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from repertory.index.keywords.index import KeywordIndex
 from repertory.search.engine import SearchEngine
 
 FIELDS = {"kind": "Kind", "source": "Source", "server": "Server", "tag": "Tag"}
@@ -27,12 +25,12 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def choices_of(engine: SearchEngine) -> list[Choice]:
-    """All fields; without a keyword index they have no values."""
-    index = engine.keywords or KeywordIndex.empty()
-    return [Choice(field, label, most(index.counts(field))) for field, label in FIELDS.items()]
+    """All fields with their values."""
+    counts = engine.keywords.counts
+    return [Choice(field, label, most_frequent(counts(field))) for field, label in FIELDS.items()]
 
 
-def most(counts: Counter[str]) -> list[tuple[str, int]]:
-    """The values with their counts, most frequent first."""
-    del counts[""]  # items without a server
-    return sorted(counts.most_common(MAX_VALUES), key=lambda pair: (-pair[1], pair[0]))
+def most_frequent(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The most frequent values with their counts, except the empty value of items without one."""
+    found = [pair for pair in counts.items() if pair[0]]
+    return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:MAX_VALUES]

@@ -19,7 +19,7 @@ from repertory_query.service import Service
 PATH = "/why"
 
 
-class Question(Form, frozen=True, kw_only=True, omit_defaults=True):
+class ExplanationForm(Form, frozen=True, kw_only=True, omit_defaults=True):
     """A search, and the item to explain: its id, or its unique name."""
 
     item: str
@@ -32,7 +32,7 @@ def routes(
 
     async def why(request: Request) -> Response:
         """Explain a result; without a query, show a form for it."""
-        asked = parameters_of(request, Question, is_form=True)
+        asked = parameters_of(request, ExplanationForm, is_form=True)
         found = None
         if asked.q.strip():
             query = asked.query(defaults())

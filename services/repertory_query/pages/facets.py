@@ -9,7 +9,7 @@ from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
 from repertory.values import MAX_LIMIT
-from repertory_query.pages.choices import Choice, most
+from repertory_query.pages.choices import Choice, most_frequent
 
 
 def facets(
@@ -49,14 +49,11 @@ def facets(
 
 def _values(hits: Iterable[Hit], field: str) -> Iterable[str]:
     for hit in hits:
-        if field == "tag":
-            yield from hit.tags
-        elif value := str(getattr(hit, field)):
-            yield value
+        yield from hit.tags if field == "tag" else [str(getattr(hit, field))]
 
 
 def _shown(choice: Choice, counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """The values to choose from: those of the results, but always all kinds, which are few."""
     if choice.field == "kind":
         return [(value, counts.get(value, 0)) for value, _ in choice.values]
-    return most(Counter(counts))
+    return most_frequent(counts)

@@ -11,7 +11,7 @@ from repertory.errors import UsageError
 from repertory.keys import Scope
 from repertory_query.access import Access
 from repertory_query.actions import Action
-from repertory_query.auditing import about
+from repertory_query.auditing import name_items
 from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -57,7 +57,7 @@ def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
         sent = await posted_fields(request)
         name = sent.get("name", "").strip()
         groups = sent.get("groups", "").replace(",", " ").split()
-        about(request, [name])
+        name_items(request, [name])
 
         def created() -> Response:
             is_first = not keys.required
@@ -76,7 +76,7 @@ def routes(service: Service, pool: Pool, access: Access) -> list[BaseRoute]:
     async def revoke(request: Request) -> Response:
         """Revoke a key at once."""
         name = (await posted_fields(request)).get("name", "")
-        about(request, [name])
+        name_items(request, [name])
         await pool.run(partial(keys.revoke, name))
         return redirection(request, PATH)
 

@@ -10,9 +10,9 @@ from starlette.routing import BaseRoute
 
 from repertory_query.access import Access
 from repertory_query.actions import Action
-from repertory_query.cookies import sent
+from repertory_query.cookies import cookies_of
 from repertory_query.pages.page import PageRoute, page, root_of
-from repertory_query.pages.sign_in import forget, here, onward
+from repertory_query.pages.sign_in import delete_cookies, own_path, redirect_without_referrer
 from repertory_query.sign_in.addresses import CALLBACK, LOGIN_OPENID
 from repertory_query.sign_in.failures import ProviderError, TokenError
 
@@ -43,18 +43,18 @@ class _Steps:
     async def begin(self, request: Request) -> Response:
         """Redirect the browser to the provider."""
         root = root_of(request)
-        target = here(request.query_params.get("target", f"{root}/"))
+        target = own_path(request.query_params.get("target", f"{root}/"))
         try:
             url, cookie = await self._openid.begin(root, target)
         except ProviderError as error:
             return self._refused(request, 503, str(error), target)
-        response = onward(url)
+        response = redirect_without_referrer(url)
         self._keep(response, self._pending(request), cookie, self._openid.pending.lifetime_s)
         return response
 
     async def back(self, request: Request) -> Response:
         """Receive the browser from the provider, and sign it in or refuse it."""
-        root, cookie = root_of(request), sent(request).get(self._pending(request), "")
+        root, cookie = root_of(request), cookies_of(request).get(self._pending(request), "")
         try:
             person, target = await self._openid.finish(root, request.query_params, cookie)
             caller = self._access.caller_of(person)  # refuses people without any scope
@@ -67,17 +67,17 @@ class _Steps:
             return self._refused(request, error.status_code, error.detail, f"{root}/")
         request.state.caller = caller  # for the logs
         _log.info("signed_in", extra={"caller": caller.who})
-        response = onward(target)
+        response = redirect_without_referrer(target)
         own = self._access.session_cookie(request.scope)
         others = [*self._access.cookie_names(request.scope), self._pending(request)]
-        forget(response, others, but=own)
+        delete_cookies(response, others, but=own)
         self._keep(response, own, session, self._openid.session.lifetime_s)
         return response
 
     def _refused(self, request: Request, status: int, detail: str, target: str) -> Response:
         _log.warning("sign_in_refused", extra={"status": status, "reason": detail})
         response = page(request, "login.html", status, detail=detail, target=target)
-        forget(response, [self._pending(request)])  # each answer is accepted only once
+        delete_cookies(response, [self._pending(request)])  # each answer is accepted only once
         return response
 
     def _pending(self, request: Request) -> str:

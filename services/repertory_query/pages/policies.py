@@ -22,7 +22,7 @@ from repertory.text import normalized, one_line
 from repertory.trust import digest_of
 from repertory.workspace import Workspace
 from repertory_query.actions import Action
-from repertory_query.auditing import about
+from repertory_query.auditing import name_items
 from repertory_query.pages.changes import changed_lines
 from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
 from repertory_query.pages.policy_tables import policies_in, with_policy, without_policy
@@ -114,7 +114,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     async def write(request: Request) -> Response:
         """Write the change that was shown."""
         sent = await posted_fields(request)
-        about(request, [sent.get("item", "")])
+        name_items(request, [sent.get("item", "")])
 
         def written() -> Response:
             with writing:
@@ -257,7 +257,7 @@ def _matches(service: Service, item: str) -> list[str] | None:
     except RepertoryError:
         return None
     found, wanted = [], normalized("NFC", item)
-    for entry in keywords.all() if keywords else ():
+    for entry in keywords.all():
         keys = [normalized("NFC", key) for key in (entry.id, entry.name)]
         if wanted in keys or any(fnmatchcase(key, wanted) for key in keys):
             found.append(entry.id)

@@ -45,7 +45,7 @@ class Card(msgspec.Struct, frozen=True):
     excerpt: Markup
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
+class PageContent(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the page, apart from the answer.
 
     Attributes:
@@ -81,19 +81,19 @@ def routes(
         if form.q.strip():
             answer = (await searches.answer(form.query(values), caller)).answer
 
-        def found() -> Shown:
+        def found() -> PageContent:
             choices = all_choices(engine)
             if answer:
                 counted = facets(choices, engine, form.query(values), answer)
                 states = states_of(service, answer.hits)
-                return Shown(choices=counted, cards=_cards(engine, answer), states=states)
+                return PageContent(choices=counted, cards=_cards(engine, answer), states=states)
             notices = [text_for(caller, one) for one in engine.notices]
             if not form.where and base == "/":
-                return Shown(choices=choices, notices=notices)
+                return PageContent(choices=choices, notices=notices)
             items = ordered(visible.entries(form.where)) if form.where else catalogue(engine)
             listed = listing(items, form.page, partial(placed_for, caller))
             states = states_of(service, listed.entries)
-            return Shown(choices=choices, listed=listed, states=states, notices=notices)
+            return PageContent(choices=choices, listed=listed, states=states, notices=notices)
 
         return page(
             request,
@@ -103,7 +103,7 @@ def routes(
             answer=answer,
             shown=await pool.run(found),
             base=base,
-            total=len(engine.keywords or ()),
+            total=len(engine.keywords),
             home=home_of(service),
         )
 

@@ -11,7 +11,7 @@ from starlette.routing import BaseRoute
 from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, UsageError
 from repertory.keys import Scope
-from repertory.review.store import check_bound
+from repertory.review.versions import check_bound
 from repertory.review.wire import Reviews
 from repertory.settings import PROJECT_FILE
 from repertory.sources.registry import digest_to_trust
@@ -20,7 +20,7 @@ from repertory.trust_requests import defined_by, described, env_files, trust_req
 from repertory.workspace import Workspace
 from repertory_query.access import Caller
 from repertory_query.actions import Action
-from repertory_query.auditing import about
+from repertory_query.auditing import name_items
 from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -29,7 +29,7 @@ PATH = "/status/reviews"
 TRUST = "/status/trust"
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class UntrustedFile(msgspec.Struct, frozen=True):
     """A configuration that waits for trust.
 
     Attributes:
@@ -72,14 +72,14 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
         except msgspec.MsgspecError as error:
             raise HTTPException(400, "The items must be a list of strings.") from error
         check_bound(items)
-        about(request, await pool.run(lambda: store.approve(items, caller.who)))
+        name_items(request, await pool.run(lambda: store.approve(items, caller.who)))
         return redirection(request, PATH)
 
     async def trust(request: Request) -> Response:
         """Trust a configuration in the version that was shown."""
         caller = request.state.caller
         sent = await posted_fields(request)
-        about(request, [sent.get("file", "")])
+        name_items(request, [sent.get("file", "")])
         if service.parts.is_team or not _may_trust(caller):
             text = "Only the user who started this server may trust configurations."
             raise HTTPException(403, text)
@@ -93,7 +93,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     ]
 
 
-def _files(service: Service) -> list[Waiting]:
+def _files(service: Service) -> list[UntrustedFile]:
     """The configurations that wait for trust; empty for a team, which has them elsewhere."""
     if service.parts.is_team:
         return []
@@ -103,7 +103,7 @@ def _files(service: Service) -> list[Waiting]:
         return []
 
 
-def waiting_in(workspace: Workspace) -> list[Waiting]:
+def waiting_in(workspace: Workspace) -> list[UntrustedFile]:
     """The configurations of a catalogue that wait for trust."""
     settings = workspace.settings
     found = []
@@ -113,11 +113,11 @@ def waiting_in(workspace: Workspace) -> list[Waiting]:
             wishes = described(defined_by(file, workspace))
         except (OSError, UsageError, ConfigurationError):  # the state of the source shows it
             continue
-        found.append(Waiting(str(file), digest, wishes))
+        found.append(UntrustedFile(str(file), digest, wishes))
     if settings.file and not settings.named and settings.file.name == PROJECT_FILE:
         asked = trust_request(settings.file, settings.flags, settings.variables)
         if asked.wishes:
-            found.append(Waiting(str(settings.file), asked.digest, ", ".join(asked.wishes)))
+            found.append(UntrustedFile(str(settings.file), asked.digest, ", ".join(asked.wishes)))
     return found
 
 

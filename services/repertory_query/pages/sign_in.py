@@ -29,16 +29,16 @@ def routes(access: Access) -> list[BaseRoute]:
     async def sign_in(request: Request) -> Response:
         """Sign the browser in, and redirect it to the page that needed a key."""
         sent = await posted_fields(request)
-        return enter(request, sent.get("key", "").strip(), here(sent.get("target", "/")))
+        return enter(request, sent.get("key", "").strip(), own_path(sent.get("target", "/")))
 
     def enter(request: Request, key: str, target: str) -> Response:
         found = access.cookie_for(key, request.scope)
         if found is None:
             detail = "The key is invalid or was revoked; ask for another."
             return page(request, "login.html", 401, detail=detail, target=target)
-        response = onward(target)
+        response = redirect_without_referrer(target)
         name, value = found
-        forget(response, access.cookie_names(request.scope), but=name)
+        delete_cookies(response, access.cookie_names(request.scope), but=name)
         response.set_cookie(
             name,
             value,
@@ -53,7 +53,7 @@ def routes(access: Access) -> list[BaseRoute]:
     async def sign_out(request: Request) -> Response:
         """Sign the browser out."""
         response = redirection(request, LOGIN)
-        forget(response, access.cookie_names(request.scope))
+        delete_cookies(response, access.cookie_names(request.scope))
         return response
 
     return [
@@ -63,17 +63,17 @@ def routes(access: Access) -> list[BaseRoute]:
     ]
 
 
-def here(target: str) -> str:
+def own_path(target: str) -> str:
     """A path on this server; the first page if the target might lead elsewhere."""
     return target if re.fullmatch(r"/(?![/\\])[!-~]*", target) else "/"
 
 
-def onward(url: str) -> Response:
+def redirect_without_referrer(url: str) -> Response:
     """Redirect a browser without a referrer, whose URL may contain a token or a code."""
     return RedirectResponse(url, 303, {"Referrer-Policy": "no-referrer"})
 
 
-def forget(response: Response, names: Iterable[str], but: str = "") -> None:
+def delete_cookies(response: Response, names: Iterable[str], but: str = "") -> None:
     """Delete cookies from a browser, except one."""
     for name in names:
         if name != but:

@@ -26,7 +26,7 @@ PATH = "/status"
 WINDOWS = {1: 60, 6: 72, 24: 96}  # the number of spans for each choice of hours
 
 
-class Shown(msgspec.Struct):
+class StatusParameters(msgspec.Struct):
     """The query parameters of the page.
 
     Attributes:
@@ -50,12 +50,12 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
     async def status(request: Request) -> Response:
         """Show the state of the server."""
-        shown = parameters_of(request, Shown, is_form=True)
+        shown = parameters_of(request, StatusParameters, is_form=True)
         return await pool.run(partial(_status, request, service, shown))
 
     async def history(request: Request) -> Response:
         """Show the numbers behind the charts."""
-        hours = parameters_of(request, Shown, is_form=True).window
+        hours = parameters_of(request, StatusParameters, is_form=True).window
         spans = [one for one in _spans(service, hours) if one.is_known]
         return page(request, "history.html", spans=spans[::-1], hours=hours, windows=list(WINDOWS))
 
@@ -85,7 +85,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
     ]
 
 
-def _status(request: Request, service: Service, shown: Shown) -> Response:
+def _status(request: Request, service: Service, shown: StatusParameters) -> Response:
     caller = request.state.caller
     try:
         jobs: Jobs | None = jobs_for(caller, service)

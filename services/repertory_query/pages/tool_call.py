@@ -35,7 +35,7 @@ _UNCONFIRMED = (
 )
 
 
-class Tried(msgspec.Struct, frozen=True, kw_only=True):
+class CallOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a call.
 
     Attributes:
@@ -85,7 +85,7 @@ def _called(
     return items.page(request, backend, item, status, sent=sent, tried=tried)
 
 
-def _outcome(backend: Backend, item: Item, sent: Mapping[str, str]) -> tuple[int, Tried]:
+def _outcome(backend: Backend, item: Item, sent: Mapping[str, str]) -> tuple[int, CallOutcome]:
     """The status and the outcome of a call with the arguments of a form."""
     began = time.perf_counter()
     try:
@@ -95,15 +95,15 @@ def _outcome(backend: Backend, item: Item, sent: Mapping[str, str]) -> tuple[int
     except RepertoryError as error:
         if not (status := status_of(error)):
             raise
-        return status, Tried(failure=str(error))
+        return status, CallOutcome(failure=str(error))
     ms = 1_000 * (time.perf_counter() - began)
     return (502 if result.is_error else 200), _tried(result, ms)
 
 
-def _tried(result: CallResult, ms: float) -> Tried:
+def _tried(result: CallResult, ms: float) -> CallOutcome:
     data = result.structured_content
     shown = "" if data is None else msgspec.json.format(msgspec.json.encode(data)).decode()
-    return Tried(
+    return CallOutcome(
         texts=tuple(cut(_text(block), MAX_SHOWN) for block in result.content),
         data=cut(shown, MAX_SHOWN),
         ms=ms,

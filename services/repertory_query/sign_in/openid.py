@@ -26,15 +26,15 @@ from repertory_query.sign_in.provider import (
     TIMEOUT_S,
     Endpoints,
     Provider,
-    away,
     fetch,
     is_safe,
+    unavailable,
 )
 from repertory_query.sign_in.sessions import (
     MAX_LENGTH,
     PENDING_S,
     SESSION_S,
-    Pending,
+    PendingSignIn,
     Seal,
     Session,
 )
@@ -94,9 +94,9 @@ class OpenId:
             url, _ = client.create_authorization_url(
                 endpoints.authorization_endpoint, state, verifier, nonce=nonce
             )
-        cookie = self.pending.close(Pending(state, nonce, verifier, target))
+        cookie = self.pending.close(PendingSignIn(state, nonce, verifier, target))
         if len(cookie) > MAX_LENGTH:
-            cookie = self.pending.close(Pending(state, nonce, verifier, f"{root}/"))
+            cookie = self.pending.close(PendingSignIn(state, nonce, verifier, f"{root}/"))
         return str(url), cookie
 
     async def finish(self, root: str, given: Mapping[str, str], cookie: str) -> tuple[Person, str]:
@@ -111,7 +111,7 @@ class OpenId:
             TokenError: These parameters belong to no sign-in of this browser, or refuse it.
             ProviderError: The provider is unavailable.
         """
-        pending = self.pending.open(cookie, Pending)
+        pending = self.pending.open(cookie, PendingSignIn)
         if pending is None or not is_same_secret(given.get("state", ""), pending.state):
             raise TokenError("This sign-in began in another browser or too long ago; begin again.")
         endpoints = await self.provider.endpoints()
@@ -191,7 +191,7 @@ class OpenId:
                 f"The provider refuses to sign you in ({_code(error.error)}); begin again."
             ) from error
         except (httpx2.HTTPError, TimeoutError) as error:
-            raise away(url) from error
+            raise unavailable(url) from error
         except ValueError as error:
             raise ProviderError(f"{url} did not return JSON.") from error
         return dict(found)

@@ -38,12 +38,12 @@ def person_of(name: object, groups: object) -> Person:
     """
     if not isinstance(name, str) or not name.strip():
         raise ValueError("it names no person")
-    listed = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
-    if len(listed) > MAX_GROUPS:
+    given = [groups] if isinstance(groups, str) else groups if isinstance(groups, list) else []
+    if len(given) > MAX_GROUPS:
         raise ValueError(
             f"it names more than {MAX_GROUPS} groups; let it name only those that matter here"
         )
-    return Person(_cleaned(name.strip()), frozenset(one for one in listed if _is_group(one)))
+    return Person(_cleaned(name.strip()), frozenset(one for one in given if _is_group(one)))
 
 
 class Roles:

@@ -58,8 +58,8 @@ class Provider:
             )
         self.issuer = issuer
         self.name = urlsplit(issuer).netloc
-        self._endpoints = _Cached(self._fetch_endpoints)
-        self._keys = _Cached(self._fetch_keys)
+        self._endpoints = _CachedDocument(self._fetch_endpoints)
+        self._keys = _CachedDocument(self._fetch_keys)
 
     async def endpoints(self) -> Endpoints:
         """The endpoints of the provider.
@@ -109,7 +109,7 @@ class Provider:
         return tuple(key for key in usable if key.get("use") in (None, "sig"))[:MAX_KEYS]
 
 
-class _Cached(Generic[T]):
+class _CachedDocument(Generic[T]):
     """A cached document that is fetched again when it is old, and kept while that fails."""
 
     def __init__(self, fetch: Callable[[], Awaitable[T]]) -> None:
@@ -169,10 +169,10 @@ async def fetch(url: str, token: str = "") -> bytes:
                     raise ProviderError(f"{url} has more than {MAX_SIZE:,} bytes.")
             return body
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
-        raise away(url) from error
+        raise unavailable(url) from error
 
 
-def away(url: str) -> ProviderError:
+def unavailable(url: str) -> ProviderError:
     """The error for a provider that does not answer at a URL."""
     name = urlsplit(url).netloc
     return ProviderError(

@@ -28,7 +28,7 @@ class Session(msgspec.Struct, frozen=True):
     groups: tuple[str, ...]
 
 
-class Pending(msgspec.Struct, frozen=True):
+class PendingSignIn(msgspec.Struct, frozen=True):
     """A pending sign-in of a browser.
 
     Attributes:
@@ -44,12 +44,12 @@ class Pending(msgspec.Struct, frozen=True):
     target: str
 
 
-class _Sealed(msgspec.Struct, frozen=True):
+class _SealedContent(msgspec.Struct, frozen=True):
     until: float
     content: msgspec.Raw
 
 
-T = TypeVar("T", Session, Pending)
+T = TypeVar("T", Session, PendingSignIn)
 
 
 class Seal:
@@ -66,10 +66,10 @@ class Seal:
         self._key = OctKey.import_key(digest.digest())
         self.lifetime_s = lifetime_s
 
-    def close(self, content: Session | Pending) -> str:
+    def close(self, content: Session | PendingSignIn) -> str:
         """The value of a cookie, which may be too long for browsers; see ``MAX_LENGTH``."""
         until = time.time() + self.lifetime_s
-        sealed = _Sealed(until, msgspec.Raw(msgspec.json.encode(content)))
+        sealed = _SealedContent(until, msgspec.Raw(msgspec.json.encode(content)))
         return jwe.encrypt_compact(_HEADER, msgspec.json.encode(sealed), self._key)
 
     def open(self, value: str, kind: type[T]) -> T | None:
@@ -78,11 +78,11 @@ class Seal:
             return None
         try:
             found = jwe.decrypt_compact(value, self._key, algorithms=[*_HEADER.values()])
-            sealed = msgspec.json.decode(found.plaintext or b"", type=_Sealed)
+            sealed = msgspec.json.decode(found.plaintext or b"", type=_SealedContent)
             return msgspec.json.decode(sealed.content, type=kind) if self._lasts(sealed) else None
         # Headers of a wrong type raise TypeErrors; msgspec's errors are ValueErrors.
         except (JoseError, ValueError, TypeError):
             return None
 
-    def _lasts(self, sealed: _Sealed) -> bool:
+    def _lasts(self, sealed: _SealedContent) -> bool:
         return sealed.until > time.time()

@@ -105,14 +105,14 @@ def connecting(target: Target, wanted: Value, records: Records) -> Plan:
     Raises:
         ConfigurationError: The configuration cannot be read or edited; the message names the line.
     """
-    current = read(target)
+    current, record = read(target), records.of(target.file)
     entry = _entry(target, current) if current is not None else None
     settled = _settled(target, wanted, entry)
     if entry == settled:
         return Plan(target, current, current, current)
-    # If Repertory connected this configuration before, undo that change first.
-    is_ours = records.of(target.file) is not None and entry is not None
-    before = _undone(target, current, records.of(target.file)) if is_ours else current
+    before = current
+    if current is not None and entry is not None and record is not None:
+        before = _undone(target, current, record)
     with _explained(target):
         after = with_entry(before or b"", target.host.syntax, target.host.keys, settled)
     return Plan(target, current, before, after)
@@ -157,10 +157,8 @@ def read(target: Target) -> bytes | None:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from error
 
 
-def _undone(target: Target, current: bytes | None, record: Record | None) -> bytes | None:
+def _undone(target: Target, current: bytes, record: Record | None) -> bytes | None:
     """The bytes of a connected configuration without the changes by Repertory."""
-    if current is None:
-        return None
     earlier = _backup(target.file, record)
     if record and digest_of(current) == record.after and (earlier is not None or not record.before):
         return earlier

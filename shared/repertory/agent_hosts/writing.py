@@ -37,10 +37,10 @@ def connect(plan: Plan, records: Records) -> Path | None:
             made = made or (earlier.made if earlier else [])
         else:
             backup = backup_of(file)
-            _write(backup, plan.before, _mode(_real(file), plan.target))
+            _write(backup, plan.before, plan.target)
         for folder in made:
             Path(folder).mkdir(exist_ok=True)
-        _write(_real(file), plan.after or b"", _mode(_real(file), plan.target))
+        _write(_real(file), plan.after or b"", plan.target)
         before = "" if plan.before is None else digest_of(plan.before)
         records.keep(Record(str(file), before, digest_of(plan.after or b""), made))
     return backup
@@ -64,7 +64,7 @@ def undo(plan: Plan, records: Records) -> None:
                 with contextlib.suppress(OSError):  # the folder has other files now
                     Path(folder).rmdir()
         else:
-            _write(_real(file), plan.after, _mode(_real(file), plan.target))
+            _write(_real(file), plan.after, plan.target)
         if plan.is_exact:
             backup_of(file).unlink(missing_ok=True)
         records.drop(file)
@@ -87,31 +87,24 @@ def _writing(plan: Plan, records: Records) -> Iterator[None]:
         raise StoreError(f"{name} cannot be written: {error.strerror}.") from error
 
 
-def _write(path: Path, data: bytes, mode: int) -> None:
-    """Replace a file atomically and set its permissions. Its owner is kept if possible."""
-    with replacing(path) as file:
+def _write(path: Path, data: bytes, target: Target) -> None:
+    """Replace a file atomically. It gets the permissions of the configuration, if that exists.
+
+    It also gets the owner of the configuration if possible. A new file of a project is shared; any
+    other new file is private.
+    """
+    configuration = _real(target.file)
+    is_new = not configuration.exists()
+    mode = _SHARED if is_new and target.scope is Scope.PROJECT else PRIVATE
+    with replacing(path, mode=mode) as file:
         file.write(data)
         flush_to_disk(file)
-        if os.name != "nt" and path.exists():
-            status = path.stat()
-            with contextlib.suppress(PermissionError):  # the file belongs to another user
-                os.chown(file.name, status.st_uid, status.st_gid)
-        Path(file.name).chmod(mode)
-
-
-def _mode(path: Path, target: Target) -> int:
-    """The permissions of a file. For a new file they depend on the scope."""
-    try:
-        return stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        return PRIVATE if target.scope is Scope.USER else _SHARED & ~_umask()
-
-
-def _umask() -> int:
-    """The umask of this process."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+        if not is_new:
+            status = configuration.stat()
+            if os.name != "nt":
+                with contextlib.suppress(PermissionError):  # the file belongs to another user
+                    os.chown(file.name, status.st_uid, status.st_gid)
+            Path(file.name).chmod(stat.S_IMODE(status.st_mode))
 
 
 def _real(path: Path) -> Path:

@@ -209,7 +209,7 @@ class Archive:
                     done += len(chunk)
                     step("Verifying", done, total)
             if digest.hexdigest() != part.digest:
-                raise self._damaged(f"{name} is not what was backed up")
+                raise self._damaged(f"the content of {name} differs from its manifest")
 
     @contextmanager
     def part(self, name: str) -> Iterator[Callable[[int], bytes]]:
@@ -243,10 +243,10 @@ class Archive:
         found = {info.filename: info for info in self._zip.infolist()}
         parts = self.manifest.parts
         if len(found) != len(self._zip.infolist()) or {*found} != {*parts, MANIFEST}:
-            raise self._damaged("its list of parts is not its manifest's")
+            raise self._damaged("its parts differ from its manifest")
         for name, part in parts.items():
             if not _is_plain(found[name]) or found[name].file_size != part.size:
-                raise self._damaged(f"{name} is not of the size in its manifest")
+                raise self._damaged(f"the size of {name} differs from its manifest")
         if not {one.part for one in self.manifest.stored} <= {*parts}:
             raise self._damaged("a part is missing")
 

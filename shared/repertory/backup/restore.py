@@ -121,7 +121,7 @@ def _check_names(archive: Archive) -> None:
     namespaces = {namespace_of(name) for name in manifest.collections}
     is_foreign = manifest.is_team and not namespaces <= {manifest.namespace}
     if is_foreign or not all(map(files.is_known, manifest.files)):
-        raise StoreCorruptError(f"{archive.path} is damaged: it has a name that no backup has.")
+        raise StoreCorruptError(f"{archive.path} is damaged: it has a part that no backup has.")
 
 
 def _check_idle(parts: Parts) -> None:
@@ -133,7 +133,7 @@ def _check_idle(parts: Parts) -> None:
     """
     if parts.is_team:
         if holder := parts.coordination.lease.holders().holder:
-            raise StoreBusyError(f"{holder} watches; stop `repertory watch` first.")
+            raise StoreBusyError(f"{holder} is watching; stop `repertory watch` first.")
         return
     running = [note.url for note in notes(parts.settings)]
     servers = parts.settings.data_dir / "servers"

@@ -60,5 +60,5 @@ def _is_deep(value: object, levels: int) -> bool:
 
 def _too_deep() -> ArgumentsError:
     return ArgumentsError(
-        f"The arguments are nested more than {MAX_DEPTH} levels deep; send others."
+        f"The arguments are nested more than {MAX_DEPTH} levels deep; nest them less."
     )

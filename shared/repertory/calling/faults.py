@@ -52,8 +52,8 @@ def _in_words(error: "ValidationError") -> str:
 
 
 _PHRASES = {
-    "None": "holds what the schema does not allow",  # the schema is False
-    "additionalProperties": "is not known to the schema",
+    "None": "is not allowed by the schema",  # the schema is False
+    "additionalProperties": "is not in the schema",
     "enum": "must be one of {}",
     "const": "must be {}",
     "pattern": "must match the pattern {}",
@@ -68,7 +68,7 @@ _PHRASES = {
     "maxItems": "must have {} items or less",
     "minProperties": "must have {} members or more",
     "maxProperties": "must have {} members or less",
-    "uniqueItems": "must not hold anything twice",
+    "uniqueItems": "must not have duplicates",
     "anyOf": "must have one of the forms that the schema gives",
     "oneOf": "must have exactly one of the forms that the schema gives",
 }

@@ -140,7 +140,7 @@ class MemoryFailures(Failures):
     @override
     def count(self) -> int:
         with self._lock:
-            return max(len(self._failures), sum(map(len, self._items.values())))
+            return self._count()
 
     @override
     def version(self) -> str:
@@ -168,12 +168,15 @@ class MemoryFailures(Failures):
 
     @override
     def clear(self) -> int:
-        count = self.count()
         with self._lock:
+            count = self._count()
             self._failures.clear()
             self._items.clear()
             self._version = _new_version()
         return count
+
+    def _count(self) -> int:
+        return max(len(self._failures), sum(map(len, self._items.values())))
 
     @override
     def attempt(self, job: str) -> int:
@@ -204,6 +207,27 @@ end
 redis.call('SET', KEYS[4], ARGV[4])
 for i = 5, #ARGV, 2 do redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1]) end
 """
+# KEYS: the same. ARGV: a version, then ids. An unreadable failure has no items. The version is set
+# before anything is removed, because a full Redis refuses it.
+_REMOVE = """
+local removed = 0
+for i = 2, #ARGV do
+  local data = redis.call('HGET', KEYS[1], ARGV[i])
+  if data then
+    if removed == 0 then redis.call('SET', KEYS[4], ARGV[1]) end
+    local is_read, failure = pcall(cjson.decode, data)
+    if is_read and type(failure) == 'table' and type(failure.items) == 'table' then
+      for item, hash in pairs(failure.items) do
+        local field = tostring(failure.collection) .. ' ' .. item
+        if redis.call('HGET', KEYS[3], field) == hash then redis.call('HDEL', KEYS[3], field) end
+      end
+    end
+    removed = removed + redis.call('HDEL', KEYS[1], ARGV[i])
+  end
+  redis.call('LREM', KEYS[2], 0, ARGV[i])
+end
+return removed
+"""
 
 
 class RedisFailures(Failures):
@@ -213,22 +237,23 @@ class RedisFailures(Failures):
         self._server = server
         self._limit = limit
         self._add = server.script(_ADD)
+        self._remove = server.script(_REMOVE)
         self._failures = server.key("failures")  # as JSON, by id
         self._order = server.key("failures", "order")  # their ids
         self._items = server.key("failures", "items")  # by collection and item
         self._version = server.key("failures", "version")
+        self._keys = [self._failures, self._order, self._items, self._version]
 
     @override
     def add(self, failure: Failure) -> None:
         data = msgspec.json.encode(failure)
-        keys = [self._failures, self._order, self._items, self._version]
         failed = [
             text
             for item, found in failure.items.items()
             for text in (_field(failure.collection, item), found)
         ]
         with self._server.translated():
-            self._add(keys, [failure.id, data, self._limit, _new_version(), *failed])
+            self._add(self._keys, [failure.id, data, self._limit, _new_version(), *failed])
 
     @override
     def list(self) -> list[Failure]:
@@ -264,28 +289,8 @@ class RedisFailures(Failures):
 
     @override
     def remove(self, ids: Sequence[str]) -> int:
-        if not (ids := list(dict.fromkeys(ids))):
-            return 0
         with self._server.translated():
-            stored = cast("list[bytes | None]", self._server.client.hmget(self._failures, ids))
-        if not any(data is not None for data in stored):
-            return 0
-        found = _read(stored)
-        failed = self.failed_items() if any(one.items for one in found) else {}
-        fields = [
-            _field(one.collection, item)
-            for one in found
-            for item, hash_ in one.items.items()
-            if failed.get(one.collection, {}).get(item) == hash_
-        ]
-        with self._server.translated(), self._server.client.pipeline() as batch:
-            for one in ids:
-                batch.lrem(self._order, 0, one)
-            batch.set(self._version, _new_version())
-            if fields:
-                batch.hdel(self._items, *fields)
-            batch.hdel(self._failures, *ids)
-            return int(batch.execute()[-1])
+            return int(self._remove(self._keys, [_new_version(), *ids]))
 
     @override
     def forgive(self, collection: str, items: Iterable[str]) -> None:
@@ -297,12 +302,13 @@ class RedisFailures(Failures):
 
     @override
     def clear(self) -> int:
-        count = self.count()
         with self._server.translated(), self._server.client.pipeline() as batch:
+            batch.llen(self._order)
+            batch.hlen(self._items)
             batch.delete(self._failures, self._order, self._items)
             batch.set(self._version, _new_version())
-            batch.execute()
-        return count
+            listed, items, *_ = batch.execute()
+        return max(int(listed), int(items))
 
     @override
     def attempt(self, job: str) -> int:
@@ -332,7 +338,7 @@ def _field(collection: str, item: str) -> str:
 def _read(stored: Sequence[bytes | None]) -> list[Failure]:
     failures = []
     for data in stored:
-        # Skip failures of another version, damaged ones, and those that were just removed.
+        # Skip failures of another version, damaged ones, and ids without a failure.
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
             failures.append(msgspec.json.decode(data or b"", type=Failure))
     return failures

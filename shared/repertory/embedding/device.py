@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.embedding.folder import Format
-from repertory.embedding.interrupts import held_back
+from repertory.embedding.interrupts import delayed_interrupts
 
 # Each exists if a driver is installed: NVIDIA; NVIDIA or AMD under WSL; AMD; NVIDIA on Windows.
 _DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
@@ -72,7 +72,7 @@ def _torch_device() -> str:
 def _onnx_devices() -> list[str]:
     """The GPUs that ONNX Runtime supports; none if it cannot be imported."""
     try:
-        with held_back():
+        with delayed_interrupts():
             from repertory.embedding.session import gpus  # noqa: PLC0415 - imports onnxruntime
     # Catch everything, as for torch.
     except Exception as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 from repertory.files import write_atomically
 
 
-def identity(file: Path) -> str:
+def state_name(file: Path) -> str:
     """A name for the current state of a file: ``pathdigest-size-mtime-ctime``.
 
     The ctime is included because an archive or a program can set the mtime, but not the ctime.
@@ -27,7 +27,7 @@ def sha256(file: Path, cache: Path) -> str:
     Raises:
         OSError: The file cannot be read. A cache that cannot be written is ignored.
     """
-    note = cache / identity(file)
+    note = cache / state_name(file)
     with contextlib.suppress(OSError):
         if len(digest := note.read_text("ascii", "replace")) == 64:
             return digest

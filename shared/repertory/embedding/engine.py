@@ -67,6 +67,6 @@ class EmbeddingEngine(Protocol):
         vector: Vectors = self.embed_queries([text])[0]
         return vector
 
-    def rest(self) -> None:
+    def free_memory(self) -> None:
         """Free the memory kept for the next texts; it is allocated again when needed."""
         return

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from repertory.bounded import read_bytes
 from repertory.embedding.models import (
     BGE_QUERY_PREFIX,
     Model,
@@ -19,7 +20,7 @@ from repertory.errors import ModelError
 from repertory.text import one_line
 
 SOURCE = ".source"  # the file name suffix; see ``source_of``
-MAX_CONFIG_SIZE = 1_000_000  # bytes; usually a few hundred
+MAX_CONFIG_SIZE = 16 << 20  # bytes; usually a few hundred, with all tokens of Gemma over a million
 
 
 class Format(StrEnum):
@@ -292,8 +293,7 @@ def _read(file: Path, kind: Any = dict, *, is_optional: bool = False) -> Any:  #
     if is_optional and not file.is_file():
         return kind()
     try:
-        with file.open("rb") as stream:
-            return msgspec.json.decode(stream.read(MAX_CONFIG_SIZE), type=kind)
+        return msgspec.json.decode(read_bytes(str(file), MAX_CONFIG_SIZE), type=kind)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise ModelError(f"The model's file {file} cannot be read: {exc}.") from exc
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def held_back() -> Iterator[None]:
+def delayed_interrupts() -> Iterator[None]:
     """Delay KeyboardInterrupt to the end of the block.
 
     The import of ONNX Runtime would swallow it.

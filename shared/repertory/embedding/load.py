@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from repertory.embedding.device import CPU, Placement, accelerators
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.folder import Format
-from repertory.embedding.interrupts import held_back
+from repertory.embedding.interrupts import delayed_interrupts
 from repertory.embedding.weights import Origin, WeightFiles, naming, resolve
 from repertory.errors import ConfigurationError, DeviceUnavailableError, ModelError
 from repertory.progress import Download
@@ -57,7 +57,9 @@ def load_engine(
         DeviceUnavailableError: ``gpu`` was requested without one.
     """
     if device not in DEVICES:
-        raise ConfigurationError(f"The device {device!r} is none of {', '.join(DEVICES)}.")
+        raise ConfigurationError(
+            f"The device is {device!r}; it must be one of {', '.join(DEVICES)}."
+        )
     failure: ModelError | None = None
     cache = cache or data_dir / "models"
 
@@ -126,7 +128,7 @@ def _load(
 
 def _onnx_engine() -> "type[OnnxEngine]":
     try:
-        with held_back():
+        with delayed_interrupts():
             from repertory.embedding.onnx import OnnxEngine  # noqa: PLC0415 - imports onnxruntime
     # Catch everything: the system may refuse to load its library.
     except Exception as error:

@@ -66,7 +66,7 @@ class OnnxEngine(ModelEngine):
             is_last = are_many and batch is batches[-1]
             vectors[batch] = self._run([tokens[i] for i in batch], is_last=is_last)
         if are_many:
-            self._session.rest()
+            self._session.free_memory()
         self.forget_unknown(vectors, texts)
         return vectors
 
@@ -77,13 +77,13 @@ class OnnxEngine(ModelEngine):
             tokens = self._tokenize(texts[start : start + WINDOW])
             self._fill(vectors[start : start + WINDOW], tokens)
         if len(texts) > MAX_KEPT:
-            self._session.rest()
+            self._session.free_memory()
         return vectors
 
     @override
-    def rest(self) -> None:
+    def free_memory(self) -> None:
         self._run([self._tokenizer.encode("").ids], is_last=True)
-        self._session.rest()
+        self._session.free_memory()
 
     def _fill(self, vectors: Vectors, tokens: list[list[int]]) -> None:
         batches = list(_batches(tokens, self._budget))

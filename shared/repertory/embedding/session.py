@@ -16,11 +16,11 @@ from weakref import WeakValueDictionary
 
 import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 
-from repertory.embedding.digests import identity
+from repertory.embedding.digests import state_name
 from repertory.embedding.folder import data_of, source_of
 from repertory.errors import DeviceUnavailableError, ModelError
 from repertory.files import PRIVATE, make_private, write_atomically
-from repertory.memory import forget_pages, keep_little
+from repertory.memory import drop_pages, return_memory_early
 
 _CPU = "CPUExecutionProvider"
 _GPUS = {"cuda": "CUDAExecutionProvider", "rocm": "MIGraphXExecutionProvider"}
@@ -54,10 +54,10 @@ class Session:
             options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
         return self.graph.run([output], feed, options)[0]
 
-    def rest(self) -> None:
+    def free_memory(self) -> None:
         """Free the memory of mapped weights; they are read again when needed."""
         if self._mapped:
-            forget_pages(self._mapped)
+            drop_pages(self._mapped)
 
 
 # The open sessions by graph, device and cache, so that engines of one model share a session.
@@ -82,7 +82,8 @@ def open_session(graph: Path, cache: Path, device: str) -> Session:
     Raises:
         ModelError: The graph cannot be loaded, or the device cannot be used.
     """
-    keep_little()  # else memory freed by one batch is not reused for a batch of another size
+    # Otherwise memory freed by one batch is not reused for a batch of another size.
+    return_memory_early()
     try:
         key = (_state(graph), device, cache)
     except OSError as exc:
@@ -97,7 +98,7 @@ def open_session(graph: Path, cache: Path, device: str) -> Session:
 def _state(graph: Path) -> str:
     """A name for the current state of a graph and of its external weights, if any."""
     data = data_of(graph)
-    return identity(graph) + (f"-{identity(data)}" if data.is_file() else "")
+    return state_name(graph) + (f"-{state_name(data)}" if data.is_file() else "")
 
 
 def _opened(graph: Path, name: str, cache: Path, device: str) -> Session:
@@ -121,7 +122,8 @@ def _opened(graph: Path, name: str, cache: Path, device: str) -> Session:
 
 def _open_mapped(optimised: Path) -> Session:
     session = Session(_load(optimised, _mapped()), optimised)
-    session.rest()  # loading copies most weights into another layout, so their pages can be freed
+    # Loading copies most weights into another layout, so their pages can be freed.
+    session.free_memory()
     return session
 
 

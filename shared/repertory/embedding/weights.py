@@ -225,8 +225,8 @@ def _from_package(found: packages.Packaged, asked: Model | None, reason: str) ->
     notice = ""
     if asked and asked != model:
         notice = (
-            f"{model.id} from the installed package {found.package.name} is used, for the default "
-            f"model {asked.id} is unavailable: {reason}."
+            f"{model.id} from the installed package {found.package.name} is used instead of "
+            f"{asked.id}, which is unavailable: {reason}."
         )
     return WeightFiles(
         model=model,
@@ -256,7 +256,7 @@ def _stand_in(
 def _refusal(model: Model | None) -> str:
     """The reason not to ask the hub; empty if it may be asked."""
     if model and not model.is_on_hub:
-        return f"it is in the package {model.id} alone"
+        return f"it comes only in the package {model.id}"
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
         return "the hub was not asked because HF_HUB_OFFLINE is set"
     return ""

@@ -58,8 +58,8 @@ class EdgeCollection(StoredCollection):
                 engine.Point(point.id, layout.numbers(point.vector), stored | _facets(point))
                 for point, stored in chunk
             ]
-            self._shard.update(engine.UpdateOperation.upsert_points(written, condition=is_older))
-            self._shard.written += len(written)
+            operation = engine.UpdateOperation.upsert_points(written, condition=is_older)
+            self._shard.update(operation, len(written))
 
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
@@ -198,33 +198,25 @@ class EdgeCollection(StoredCollection):
 
     @override
     def _scroll(self, fields: Sequence[str]) -> Iterator[dict[str, Any] | None]:
-        offset: engine.PointId | None = None
-        while True:
-            request = engine.ScrollRequest(
-                offset=offset,
-                limit=layout.PAGE,
-                filter=engine.Filter(must=[_IS_OWN]),
-                with_payload=list(fields),
-                with_vector=False,
-            )
-            with self._shard.using() as shard:
-                page, offset = shard.scroll(request)
-            for point in page:
-                yield point.payload
-            if offset is None:
-                return
+        own, named = engine.Filter(must=[_IS_OWN]), list(fields)
+        for point in self._all(
+            limit=layout.PAGE, filter=own, with_payload=named, with_vector=False
+        ):
+            yield point.payload
 
     @override
     def _scroll_whole(self) -> Iterator[tuple[UUID, Sequence[float], dict[str, Any] | None]]:
+        for point in self._all(limit=layout.CHUNK, with_payload=True, with_vector=True):
+            yield _uuid(point.id), cast("list[float]", point.vector), point.payload
+
+    def _all(self, **asked: Any) -> Iterator[engine.Record]:  # noqa: ANN401 - the engine's types
+        """All points in the order of their ids, read page by page; see ``ScrollRequest``."""
         offset: engine.PointId | None = None
         while True:
-            request = engine.ScrollRequest(
-                offset=offset, limit=layout.CHUNK, with_payload=True, with_vector=True
-            )
+            request = engine.ScrollRequest(offset=offset, **asked)
             with self._shard.using() as shard:
                 page, offset = shard.scroll(request)
-            for point in page:
-                yield _uuid(point.id), cast("list[float]", point.vector), point.payload
+            yield from page
             if offset is None:
                 return
 

@@ -106,13 +106,14 @@ class OpenShard:
                 self._engine = _loaded(self.path)
             yield self._engine
 
-    def update(self, operation: engine.UpdateOperation) -> None:
-        """Run a write operation."""
+    def update(self, operation: engine.UpdateOperation, points: int = 0) -> None:
+        """Run an operation that writes this many points, or deletes some."""
         with self._writing:
             with self.using() as shard:
                 require_room(self.path)
                 self.is_flushed = False
                 shard.update(operation)
+            self.written += points
             # One more than ``MAX_SINCE`` marks an overflow; further writes are not kept.
             if self._since is not None and len(self._since) <= MAX_SINCE:
                 self._since.append(operation)
@@ -138,7 +139,7 @@ class OpenShard:
                     return False
                 for path in (copy, *copy.rglob("*")):
                     sync(path)
-                return self._become(copy)
+                return self._switch_to(copy)
             finally:
                 with self._writing:
                     self._since = None
@@ -163,7 +164,7 @@ class OpenShard:
         finally:
             self._lock.release()
 
-    def _become(self, copy: Path) -> bool:
+    def _switch_to(self, copy: Path) -> bool:
         with self._writing:
             since = self._since or []
             if len(since) > MAX_SINCE:
@@ -345,10 +346,10 @@ def translated(path: Path) -> Iterator[None]:
     except BaseException as exc:
         if not (type(exc) is Exception or type(exc).__name__ == "PanicException"):
             raise
-        raise _ours(exc, path) from exc
+        raise _store_error(exc, path) from exc
 
 
-def _ours(exc: BaseException, path: Path) -> StoreError:
+def _store_error(exc: BaseException, path: Path) -> StoreError:
     text = str(exc)
     if "Shard is not initialized" in text:
         return StoreError(f"The collection {path.name} has been closed: open it again.")

@@ -88,7 +88,7 @@ class StoreLock:
 
     def _taken(self) -> str:
         if self._is_own:
-            return "open in this program already: share what opened it, or close that first"
+            return "already open in this program: share that session, or close it first"
         return (
             f"in use by {self._holder or 'another process'}: wait until it has finished, or stop it"
         )

@@ -70,7 +70,7 @@ class QdrantStore(VectorStore):
 
     @override
     def collections(self) -> list[str]:
-        found = self._server.ask("GET", "/collections", Result[_Collections]).collections
+        found = self._server.ask("/collections", Result[_Collections]).collections
         return sorted(collection.name for collection in found)
 
     @override
@@ -99,7 +99,7 @@ class QdrantStore(VectorStore):
         self._server.check_version()
         path = f"/collections/{layout.checked_name(name)}"
         missing = f"There is no collection {name}: index first."
-        known = self._server.ask("GET", path, Result[_Schema], missing=missing)
+        known = self._server.ask(path, Result[_Schema], missing=missing)
         for field in _INDEXES.keys() - known.payload_schema.keys():
             body = {"field_name": field, "field_schema": _INDEXES[field]}
             self._server.change("PUT", f"{path}/index", body, missing=missing, waits=True)
@@ -116,7 +116,7 @@ class QdrantStore(VectorStore):
     @override
     def aliases(self, names: Iterable[str] | None = None) -> dict[str, str]:
         wanted = None if names is None else {*names}
-        found = self._server.ask("GET", "/aliases", Result[_Aliases]).aliases
+        found = self._server.ask("/aliases", Result[_Aliases]).aliases
         return {
             one.alias_name: one.collection_name
             for one in found

@@ -138,7 +138,7 @@ class QdrantServer:
 
     def exists(self, name: str) -> bool:
         """Whether there is a collection of that name."""
-        return self.ask("GET", f"/collections/{name}/exists", Result[_Exists]).exists
+        return self.ask(f"/collections/{name}/exists", Result[_Exists]).exists
 
     def read(self, path: str, body: object, answer: type[Result[T]], *, missing: str = "") -> T:
         """Request points with a timeout that the server applies as well; see ``ask``."""
@@ -147,23 +147,18 @@ class QdrantServer:
         return self._decoded(content, answer).result
 
     def ask(
-        self,
-        method: str,
-        path: str,
-        answer: type[Result[T]],
-        body: object = None,
-        missing: str = "",
+        self, path: str, answer: type[Result[T]], body: object = None, *, missing: str = ""
     ) -> T:
         """Send a read-only request of the REST interface; see ``change``.
 
         Args:
-            method: The HTTP method; GET has the timeout of a query.
             path: The path below the server's address.
             answer: The type of the decoded answer.
-            body: The body, which is sent as JSON; None for no body.
+            body: The body of a POST, which is sent as JSON; None for a GET, which has the timeout
+                of a query.
             missing: The message for a collection that does not exist.
         """
-        timeout = QUERY_TIMEOUT_S if method == "GET" else TIMEOUT_S
+        method, timeout = ("GET", QUERY_TIMEOUT_S) if body is None else ("POST", TIMEOUT_S)
         content = self._content(method, path, body, timeout=timeout, missing=missing)
         return self._decoded(content, answer).result
 

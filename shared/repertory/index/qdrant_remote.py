@@ -45,7 +45,7 @@ class RemoteCollection:
 
     def about(self, answer: type[Result[T]]) -> T:
         """The server's information about the collection."""
-        return self._server.ask("GET", self._about, answer, missing=self._missing)
+        return self._server.ask(self._about, answer, missing=self._missing)
 
     def touch(self) -> None:
         """Send an empty change, which makes the server optimize the collection."""
@@ -75,7 +75,7 @@ class RemoteCollection:
         """The number of points, or of those that fulfil a condition."""
         body = {"exact": True} | ({} if where is None else {"filter": where})
         path = f"{self._path}/count"
-        return self._server.ask("POST", path, Result[_Count], body, self._missing).count
+        return self._server.ask(path, Result[_Count], body, missing=self._missing).count
 
     def scroll(self, **asked: object) -> Iterator[StoredPoint]:
         """All points in the order of their ids, read page by page.
@@ -96,4 +96,4 @@ class RemoteCollection:
 
     def _page(self, asked: Mapping[str, object]) -> _Page:
         path = f"{self._path}/scroll"
-        return self._server.ask("POST", path, Result[_Page], asked, self._missing)
+        return self._server.ask(path, Result[_Page], asked, missing=self._missing)

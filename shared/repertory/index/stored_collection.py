@@ -55,7 +55,7 @@ class StoredCollection(Collection):
             try:
                 item, records[item] = layout.record(stored)
             except StoreCorruptError as error:
-                _name(self.name, str((stored or {}).get("item")), str(error))
+                _log_unreadable(self.name, str((stored or {}).get("item")), str(error))
         return records
 
     @override
@@ -70,7 +70,9 @@ class StoredCollection(Collection):
         for stored in found:
             state = layout.state(stored)
             if state is None or state.metadata_hash == layout.UNREADABLE:
-                _name(self.name, str((stored or {}).get("item")), "Its payload is damaged.")
+                _log_unreadable(
+                    self.name, str((stored or {}).get("item")), "Its payload is damaged."
+                )
             if state is not None:
                 yield state
 
@@ -106,7 +108,7 @@ class StoredCollection(Collection):
 
 
 @lru_cache(maxsize=1_000)
-def _name(collection: str, item: str, error: str) -> None:
+def _log_unreadable(collection: str, item: str, error: str) -> None:
     """Log an unreadable point, once per process."""
     extra = {"collection": collection, "item": item, "error": error}
     _log.warning("point_unreadable", extra=extra)

@@ -9,8 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-import msgspec
-
 from repertory.catalogue.item import Item, item_key
 from repertory.catalogue.records import items_of
 from repertory.coordination.ports import Coordination
@@ -18,6 +16,7 @@ from repertory.errors import StoreError
 from repertory.index.vectors import State, VectorStore
 from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.diff import Changes, diff
+from repertory.indexing.first_problems import first_problems
 from repertory.indexing.generations import Generations
 from repertory.indexing.job import JobQueue, QueueName, jobs
 from repertory.indexing.latest_scans import LatestScans
@@ -25,19 +24,19 @@ from repertory.indexing.ledger import Batch, Ledger
 from repertory.indexing.ledgers import Ledgers
 from repertory.indexing.save_trace import SaveTrace
 from repertory.indexing.scan import ChangeResult, ScanResult
+from repertory.indexing.searched_catalogue import SearchedCatalogue
 from repertory.indexing.unused_indexes import UnusedIndexes
 from repertory.notices import HAS_RIVAL, NOTHING_OFFERED
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
-from repertory.sources.source import Problem, error, warning
-from repertory.stats import LATE_S, WatchStatus
+from repertory.sources.source import Problem, Severity
+from repertory.stats import LATE_S, SourceState, WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
 RETIRE_INTERVAL_S = 5.0  # between two checks for unused collections
 LOST_AFTER_S = 15.0  # after which a sent item may count as lost
 MAX_PENDING = 2_000  # pending items; the limit bounds the queue's memory
 KEEP_UNUSED_S = 7 * 86_400.0
-MAX_PROBLEMS = 200  # in a status report, per audience: of items, and as many others
 
 Affordable = Callable[[Sequence[Item]], Sequence[Item]]
 
@@ -49,11 +48,7 @@ class Coordinator:
 
     Args:
         active: The alias of the collection that is searched.
-        seen: When an earlier process last read each source as a whole, in Unix seconds.
-        found: The problems that the earlier process found.
-        unlisted: The number of further problems of items that it found but did not list.
-        searched: Who could see the sources of the active collection, as the earlier process knew.
-        searched_of: The configuration of that collection; another one may be active now.
+        last: The last report of an earlier process, if any.
         clock: A monotonic clock, in seconds.
         now: The time of day, in Unix seconds; jumps are harmless.
         affordable: Returns the first items of a sequence that may be sent now; the others wait.
@@ -71,11 +66,7 @@ class Coordinator:
         queue: JobQueue,
         coordination: Coordination,
         active: str,
-        seen: Mapping[str, float] | None = None,
-        found: Sequence[Problem] = (),
-        unlisted: int = 0,
-        searched: Mapping[str, tuple[str, ...]] | None = None,
-        searched_of: str = "",
+        last: WatchStatus | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
         affordable: Affordable = lambda items: items,
@@ -88,7 +79,9 @@ class Coordinator:
         self._clock = clock
         self._now = now
         self._affordable = affordable
-        self._scans = LatestScans(seen or {}, gate, found, unlisted)
+        last = last or WatchStatus()
+        seen = {one.name: one.seen for one in last.sources}
+        self._scans = LatestScans(seen, gate, last.problems, last.unlisted)
         self._ledgers = Ledgers(store, coordination, queue.waiting)
         self._generations = Generations(store, queue, coordination, active)
         self._unused = UnusedIndexes(
@@ -96,14 +89,12 @@ class Coordinator:
         )
         self._trace = SaveTrace()
         self._emptied: frozenset[str] = frozenset()
-        self._indexed = Catalogue(())  # the catalogue of the active collection; empty if unknown
-        self._searched = dict(searched or {})
-        self._searched_of = searched_of
+        self._searched = SearchedCatalogue(last)
         self._is_configured = False
         self._current_at = clock()  # when it last succeeded and was not behind
         self._polled_at = self._ready_at = self._retired_at = float("-inf")
         self._is_fast = False  # whether a search of the build was fast at the last check
-        self._refusal = ""
+        self._offers_nothing = False  # whether a build is not published because it is empty
         self.failure: StoreError | None = None
 
     def adopt(self, catalogue: Catalogue) -> None:
@@ -112,9 +103,9 @@ class Coordinator:
         self._scans.adopt(catalogue)
         self._generations.adopt(catalogue.hash)
         self._is_configured = True
-        self._ledgers.compare()
+        self._ledgers.mark_due()
         self._polled_at = float("-inf")
-        self._refusal = ""
+        self._offers_nothing = False
 
     def examine(
         self, result: ScanResult | ChangeResult, is_over: Callable[[], bool] = lambda: False
@@ -124,9 +115,9 @@ class Coordinator:
 
     def observe(self, result: ScanResult | ChangeResult) -> None:
         """Process the result of a scan, or a change since the last scan."""
-        self._ledgers.compare(self._scans.add(result))
+        self._ledgers.mark_due(self._scans.add(result))
         self._trace.scanned(result)
-        self._refusal = ""
+        self._offers_nothing = False
 
     def reconcile(self) -> None:
         """Compare with the store from the next tick on, and send differing items unless pending.
@@ -134,7 +125,7 @@ class Coordinator:
         A large collection is compared slice by slice, so that saves do not wait for it.
         """
         self._ledgers.reconcile()
-        self._refusal = ""
+        self._offers_nothing = False
         self._generations.request_target()
 
     def tick(self) -> None:
@@ -169,7 +160,7 @@ class Coordinator:
         """
         if self.ledger is None or self.error or not self._is_sent():
             return False
-        return self._ledgers.is_verifying(self.ledger, self._clock())
+        return self._ledgers.is_comparing_finally(self.ledger, self._clock())
 
     @property
     def is_finished(self) -> bool:
@@ -177,18 +168,22 @@ class Coordinator:
         generations = self._generations
         is_published = generations.target is not None and not generations.is_building
         return (
-            not self.is_busy and self._scans.is_complete and (is_published or bool(self._refused))
+            not self.is_busy
+            and self._scans.is_complete
+            and (is_published or bool(self._why_unpublished))
         )
 
     @property
     def error(self) -> str:
         """Why the coordinator cannot proceed; empty if it can."""
-        return str(self.failure or "") or self._refused
+        return str(self.failure or "") or self._why_unpublished
 
     @property
-    def _refused(self) -> str:
+    def _why_unpublished(self) -> str:
         """Why a complete build is not published; empty if it may be."""
-        return HAS_RIVAL if self._generations.has_rival else self._refusal
+        if self._generations.has_rival:
+            return HAS_RIVAL
+        return NOTHING_OFFERED if self._offers_nothing else ""
 
     @property
     def ledger(self) -> Ledger | None:
@@ -223,16 +218,10 @@ class Coordinator:
         searched = self._ledgers.get(generations.active) or target
         indexed = searched.per_source if searched else Counter()
         sources = self._scans.status(indexed, self._emptied)
-        failed = [
-            msgspec.structs.replace(say(one.name, one.error), sources=(one.name,))
-            for one, say in (
-                *((one, error) for one in sources if one.is_failing),
-                *((one, warning) for one in sources if one.awaits_sign_in),
-            )
-        ]
+        failed = [_failure(one) for one in sources if one.is_failing or one.awaits_sign_in]
         problems = [*failed, *self._scans.problems]
         of_items = {*self._scans.problems_of_items}
-        first = self._first(problems, of_items)
+        first = first_problems(problems, of_items, self._scans.catalogue.sources)
         unlisted = len(of_items) - len(of_items.intersection(first)) + self._scans.unlisted
         return WatchStatus(
             # Empty without sources, because nothing can be built then.
@@ -240,7 +229,7 @@ class Coordinator:
             collection=self.active,
             error=self.error,
             sources=sources,
-            former={} if generations.is_own else self._searched,
+            former={} if generations.is_own else self._searched.audiences,
             building=target.building() if target and generations.is_building else None,
             pending=sum(one.outstanding for one in self._ledgers),
             saves=self._ledgers.save_times(now),
@@ -272,70 +261,49 @@ class Coordinator:
             or any(one.queue == QueueName.BUILDS for one in searched.pending.values())
         )
 
-    def _first(self, problems: Sequence[Problem], of_items: Collection[Problem]) -> list[Problem]:
-        """The first problems of each audience, errors first, with a separate limit for each.
-
-        Problems of items have their own limit, because the next process depends on the list for
-        items that it does not read again. It finds problems of files by itself.
-        """
-        sources = self._scans.catalogue.sources
-        audiences = {one.name: one.visible_to for one in sources if one.visible_to}
-        counts: Counter[tuple[frozenset[tuple[str, ...]] | None, bool]] = Counter()
-        first = []
-        for problem in sorted(problems, key=lambda one: one.severity != "error"):
-            audience = None
-            if problem.sources or not audiences:
-                audience = frozenset(audiences[one] for one in problem.sources if one in audiences)
-            group = audience, problem in of_items
-            counts[group] += 1
-            if counts[group] <= MAX_PROBLEMS:
-                first.append(problem)
-        return first
-
     def _tick(self, now: float) -> None:
         # Without a target, poll at every tick, because a worker may have just created it.
         is_due = now - self._polled_at >= POLL_INTERVAL_S or self._generations.target is None
         if is_due:
-            self._ledgers.keep(self._generations.poll(now))
-            self._note_searched()
-            if self._scans.review():
-                self._ledgers.compare()
-            self._ledgers.follow_failures(self._scans)
-            self._polled_at = now
+            self._poll(now)
         self._ledgers.follow_deltas(now)
         if is_due:
             self._ledgers.compare_slices()
-            self._ledgers.clear_up(now - LOST_AFTER_S)
+            self._ledgers.reread_unclear(now - LOST_AFTER_S)
         self._compare_due()
         for ledger in self._ledgers:
             self._send(ledger, ledger.next_saves(MAX_PENDING), QueueName.SAVES, now)
             self._send(ledger, ledger.next_batch(MAX_PENDING), QueueName.BUILDS, now)
-        if is_due:
-            self._ledgers.settle_failures(self._scans)
         self._publish(now)
         if is_due:
-            searched = self._ledgers.get(self._generations.active)
-            self._generations.request_snapshot(now, len(searched.states) if searched else 0)
-        if is_due and now - self._retired_at >= RETIRE_INTERVAL_S:
+            self._tidy(now)
+
+    def _poll(self, now: float) -> None:
+        """Read the aliases, the approvals and the failed items."""
+        self._ledgers.keep(self._generations.poll(now))
+        self._note_searched()
+        if self._scans.review():
+            self._ledgers.mark_due()
+        self._ledgers.follow_failures(self._scans)
+        self._polled_at = now
+
+    def _tidy(self, now: float) -> None:
+        """Remove what is no longer needed, and request a keyword snapshot if one is due."""
+        self._ledgers.settle_failures(self._scans)
+        searched = self._ledgers.get(self._generations.active)
+        self._generations.request_snapshot(now, len(searched.states) if searched else 0)
+        if now - self._retired_at >= RETIRE_INTERVAL_S:
             self._retired_at = now
             self._generations.retire(now)
             used = {self._generations.active or "", self._generations.target or ""}
             self._unused.check(used, now, self._now())
-        if is_due and not self._is_behind:
+        if not self._is_behind:
             self._current_at = now
 
     def _note_searched(self) -> None:
-        """Record the catalogue of the active collection if it is the current one.
-
-        If the collection of another configuration became active, forget the recorded catalogue.
-        """
-        configuration = configuration_of(self.active)
-        if self._generations.is_own:
-            self._indexed = self._scans.catalogue
-            self._searched = {one.name: one.visible_to for one in self._indexed.sources}
-            self._searched_of = configuration
-        elif self.active and configuration != self._searched_of:
-            self._indexed, self._searched = Catalogue(()), {}
+        """Record the catalogue of the active collection, as far as it is known."""
+        own = self._scans.catalogue if self._generations.is_own else None
+        self._searched.follow(configuration_of(self.active), own)
 
     def _compare_due(self) -> None:
         """Compare the due items with the ledgers."""
@@ -402,13 +370,13 @@ class Coordinator:
         is_complete = self._is_sent() and self._is_ready(now) and self._is_complete(now)
         if is_complete and self._lease.is_held:  # it may have expired during a long build
             self._generations.publish()
-            self._ledgers.compare()  # finds the suddenly empty sources of the new collection
+            self._ledgers.mark_due()  # finds the suddenly empty sources of the new collection
             self._polled_at = self._ready_at = float("-inf")
 
     def _is_sent(self) -> bool:
         """Whether all sources of files were read, and everything was sent to the build."""
         ledger = self.ledger
-        if ledger is None or not self._generations.is_building or self._refused:
+        if ledger is None or not self._generations.is_building or self._why_unpublished:
             return False
         return not ledger.waits and self._scans.are_files_read
 
@@ -426,55 +394,65 @@ class Coordinator:
         """
         ledger = self.ledger
         assert ledger is not None
-        if not self._ledgers.is_verified(ledger, now):
+        if not self._ledgers.compare_finally(ledger, now):
             return False
         changes = self._changes(ledger, self._scans.items, ledger.states)
         if changes.written or changes.removed:
             return False  # the next tick sends the changes
-        if missing := self._carried(ledger):
+        if missing := self._missing(ledger):
             ledger.queue(missing, compared=[item.id for item in missing])
             return False
         if ledger.states:
             return True
         if self._scans.is_complete and self._generations.replaces_others:
-            self._refusal = NOTHING_OFFERED  # a folder that is not mounted looks like this
-        return self._scans.is_complete and not self._refusal
+            self._offers_nothing = True  # a folder that is not mounted looks like this
+        return self._scans.is_complete and not self._offers_nothing
 
-    def _carried(self, ledger: Ledger) -> list[Item]:
+    def _missing(self, ledger: Ledger) -> list[Item]:
         """The items of the active collection that a build lacks and must keep.
 
-        These are items of unreadable or not yet readable sources and files, even if another source
-        now has their ids, and of suddenly empty sources. If the active collection belongs to
-        another configuration, a source may differ from its namesake there. Such a source keeps no
-        items if it is suddenly empty, or if more callers may see it now.
+        If the active collection belongs to another configuration, a source may differ from its
+        namesake there. Such a source keeps no items if more callers may see it now.
         """
-        active = self._generations.active
+        active, catalogue = self._generations.active, self._scans.catalogue
         if active in (None, ledger.collection) or self._scans.are_whole:
             return []
-        same = self._scans.same(self._indexed)
-        heirs = same | self._scans.seen_by_no_others(self._searched)
+        heirs = self._searched.heirs(catalogue)
+        # A user's rebuild removes the items of suddenly empty sources.
+        is_rebuild = self._generations.is_rebuild
+        empty = frozenset() if is_rebuild else self._searched.identical(catalogue)
+        empty -= self._scans.offering
         with self._store.open(active) as old:
-            states = {one.item: one for one in old.states() if one.source in heirs}
-            changes = self._changes(ledger, self._scans.items, states)
-            others = changes.emptied - same
-            known = ledger.states.keys() | ledger.failed.keys()
             missing = [
-                item
-                for item in changes.kept
-                if item not in known and states[item].source not in others
+                item_key(state.item)
+                for state in old.states()
+                if state.source in heirs
+                and self._must_keep(ledger, state, is_empty=state.source in empty)
             ]
-            missing += self._displaced(ledger, states)
-            records = old.records([item_key(item) for item in missing])
-        return [*items_of(records.values())]
+            return [*items_of(old.records(missing).values())]
 
-    def _displaced(self, ledger: Ledger, states: Mapping[str, State]) -> list[str]:
-        """The ids of those states for which a build has an item of another source."""
-        items = self._scans.items
-        return [
-            item
-            for item, state in states.items()
-            if item in items
-            and item in ledger.states
-            and ledger.states[item].source != state.source
-            and self._scans.holds(state, items[item])
-        ]
+    def _must_keep(self, ledger: Ledger, state: State, *, is_empty: bool) -> bool:
+        """Whether a build lacks an item of the active collection and must keep it.
+
+        It must if the item may still exist, because its source or file is unreadable or was not
+        read yet, and no other source with precedence offers the same id.
+
+        Args:
+            ledger: The ledger of the build.
+            state: The state of the item in the active collection.
+            is_empty: Whether its source is suddenly empty, so that it keeps its items.
+        """
+        written = ledger.states.get(state.item)
+        if offered := self._scans.items.get(state.item):
+            is_other = written is not None and written.source != state.source
+            return is_other and self._scans.holds(state, offered)
+        is_known = written is not None or state.item in ledger.failed
+        return not is_known and (is_empty or self._scans.keeps(state))
+
+
+def _failure(source: SourceState) -> Problem:
+    """The problem of a source that cannot be read."""
+    severity = Severity.WARNING if source.awaits_sign_in else Severity.ERROR
+    return Problem(
+        severity=severity, message=source.error, path=source.name, sources=(source.name,)
+    )

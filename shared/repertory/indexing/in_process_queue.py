@@ -45,18 +45,18 @@ class InProcessQueue(JobQueue):
     Args:
         writer: Does the jobs.
         coordination: The writer's coordination.
-        begins: Called with the name of a collection before each write to it.
+        before_write: Called with the name of a collection before each write to it.
     """
 
     def __init__(
         self,
         writer: Writer,
         coordination: Coordination,
-        begins: Callable[[str], None] = lambda _: None,
+        before_write: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._writer = writer
         self._coordination = coordination
-        self._begins = begins
+        self._before_write = before_write
         self._queues: dict[QueueName, deque[Job]] = {name: deque() for name in QueueName}
         self._maintenance: deque[Callable[[], None]] = deque()
         self._parents: dict[str, str] = {}  # the parent spans of jobs, by job id
@@ -170,7 +170,7 @@ class InProcessQueue(JobQueue):
 
     def _rest(self) -> None:
         """Release the memory used by the last jobs."""
-        self._writer.rest()
+        self._writer.free_memory()
         trim()
 
     def _due(self) -> Callable[[], None] | None:
@@ -207,7 +207,7 @@ class InProcessQueue(JobQueue):
             failures = self._coordination.failures
             with self._writer.holding(collections), processing(jobs, parents):
                 for collection in collections:
-                    self._begins(collection)
+                    self._before_write(collection)
                     self._coordination.snapshots.drop(collection)
                 try:
                     attempt(jobs, queue_name, writer=self._writer, failures=failures, queue=self)

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from repertory.catalogue.item import Item
 from repertory.errors import JobError, NewerReleaseError
@@ -57,14 +58,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     def split(self) -> "list[Job]":
         """One job per item, so that a failing item does not affect the others."""
-        apart: list[tuple[tuple[Item, ...], tuple[str, ...]]] = [
-            *(((item,), ()) for item in self.items),
-            *(((), (item,)) for item in self.removed),
+        pieces = [
+            *(replace(self, items=(item,), removed=()) for item in self.items),
+            *(replace(self, items=(), removed=(item,)) for item in self.removed),
         ]
-        return [
-            msgspec.structs.replace(self, id=f"{self.id}.{number}", items=items, removed=removed)
-            for number, (items, removed) in enumerate(apart)
-        ]
+        return [replace(one, id=f"{self.id}.{number}") for number, one in enumerate(pieces)]
 
 
 def job_of(data: object) -> Job:

@@ -44,7 +44,7 @@ class KeywordFeed:
         self._whole = 0  # the revision up to which the index is complete
         self._position = ""
         self._is_shared = True
-        self._is_followed = False
+        self._is_followed = False  # whether ``advance`` has succeeded before
         self._snapshots = coordination.snapshots
         self._deltas = coordination.deltas
         self._claims = coordination.claims
@@ -115,16 +115,20 @@ class KeywordFeed:
         self._is_followed = True
 
     def catch_up(self) -> None:
-        """Apply recent writes without reading the whole of a large collection.
+        """Apply recent writes, and compare all items if their number still differs.
 
-        If the number of items still differs, the whole collection is compared, unless it is large,
-        shared and already being followed. In that case the verification finds the rest.
+        The index of a large shared collection may then still lack changes. They are left to the
+        verification, unless this is the first call of ``advance``: items that were removed since
+        the snapshot would stay searchable for minutes, and a command ends before that.
 
         Raises:
             StoreError: The collection is unreadable.
         """
-        self._read(self._recent(self._whole))
-        self._compare_unless_left()
+        self._read(self._recent())
+        count = self.collection.count_items()
+        is_left = self._is_followed and self._is_shared and count > MAX_COMPARED
+        if count != len(self.index) and not is_left:
+            self.compare()
 
     def check(self, reported: Callable[[], int]) -> None:
         """Make the index equal to the collection if their numbers of items differ.
@@ -140,8 +144,8 @@ class KeywordFeed:
             return
         if count < min(len(self.index), written := reported()):
             raise StoreCorruptError(
-                f"The index has {count:,} of its {written:,} items, so files of it were "
-                "removed: run `repertory index`."
+                f"The index has only {count:,} of its {written:,} items because some of its files "
+                "were removed: run `repertory index`."
             )
         self.compare()
 
@@ -224,18 +228,6 @@ class KeywordFeed:
             self.reread(self.differing(some))
             after_step()
 
-    def _compare_unless_left(self) -> None:
-        """Compare the whole collection if its number of items differs; see ``compare``.
-
-        A large shared collection that is already followed is left to the verification. Otherwise
-        items removed since the snapshot would stay searchable for minutes, and a command would
-        end before they are found.
-        """
-        count = self.collection.count_items()
-        is_left = count > MAX_COMPARED and self._is_shared and self._is_followed
-        if count != len(self.index) and not is_left:
-            self.compare()
-
     def _all(self) -> Iterator[tuple[str, str]]:
         """All items of the collection or the index, each with its hash in the collection."""
         start = 0
@@ -247,9 +239,9 @@ class KeywordFeed:
             yield from (stored | dict.fromkeys(removed, REMOVED)).items()
             start = end
 
-    def _recent(self, revision: int) -> Iterator[tuple[str, str]]:
-        """The items written since ``OVERLAP`` before a revision, each with its hash."""
-        start, since = 0, max(0, revision - OVERLAP)
+    def _recent(self) -> Iterator[tuple[str, str]]:
+        """The items that may have been written since the index was complete, each with its hash."""
+        start, since = 0, max(0, self._whole - OVERLAP)
         while start < END_KEY:
             states = self.collection.page(start, PAGE, since)
             yield from ((state.item, state.metadata_hash) for state in states)

@@ -30,13 +30,12 @@ def known_tools(
         StoreError: The collection cannot be read.
     """
     states = {one.name: one for one in last.sources}
-    names = {server.name for server in servers}
-    stored = list(collection.states()) if collection is not None and names else []
-    items: dict[str, list[Item]] = {name: [] for name in names}
-    keys = [item_key(state.item) for state in stored if state.source in names]
-    for item in items_of(collection.records(keys).values()) if collection is not None else ():
-        # Policies of tools come from the configuration and are applied again.
-        items[item.source].append(item.under(None))
+    items: dict[str, list[Item]] = {server.name: [] for server in servers}
+    if collection is not None:
+        keys = [item_key(state.item) for state in collection.states() if state.source in items]
+        for item in items_of(collection.records(keys).values()):
+            # Policies of tools come from the configuration and are applied again.
+            items[item.source].append(item.under(None))
     return [
         _known(server, items[server.name], states.get(server.name), last.problems)
         for server in servers

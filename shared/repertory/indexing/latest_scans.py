@@ -8,112 +8,19 @@ from itertools import takewhile
 import msgspec
 
 from repertory.catalogue.item import Item
-from repertory.errors import StoreError
 from repertory.index.vectors import State
-from repertory.indexing.merged import Merged, from_source
+from repertory.indexing.judged_scan import JudgedScan
+from repertory.indexing.merged import Merged
 from repertory.indexing.scan import ChangeResult, ScanResult
 from repertory.notices import SUDDENLY_EMPTY
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
-from repertory.sources.source import Problem, Scan, Severity, Source, Trust, warning
+from repertory.sources.source import Problem, Severity
 from repertory.stats import SourceState
 
 # Collecting the problems of a large catalogue is slow. If it takes longer than ``QUICK_S``, it is
 # limited to this share of the time.
 QUICK_S, SHARE = 0.02, 0.05
-
-
-class _Latest:
-    """The latest scan of one source.
-
-    Attributes:
-        source: The source.
-        scanned: The result of the scan, without its items.
-        result: The same result, but without a scan if no item may pass.
-        read: The items that were read, by id.
-        passed: The read items that the gate lets pass.
-        judged: The gate's problems with items, by id.
-        is_judged: Whether the gate could judge all items.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.scanned = self.result = ScanResult(source=source, scan=None, error="", at=0.0)
-        self.read: dict[str, Item] = {}
-        self.passed: dict[str, Item] = {}
-        self.judged: dict[str, list[Problem]] = {}
-        self.is_judged = False
-
-    def replace(self, items: Iterable[Item], gone: Iterable[str]) -> dict[str, Item]:
-        """Replace and remove some items; return those that differ."""
-        changed = {item.id: item for item in items if self.read.get(item.id) is not item}
-        self.read |= changed
-        for item_id in gone:
-            for known in (self.read, self.passed, self.judged):
-                known.pop(item_id, None)
-        return changed
-
-    def judge(self, gate: Gate | None, changed: Mapping[str, Item]) -> None:
-        """Let approved items pass. Unchanged items keep their judgement."""
-        self.result = self.scanned
-        scan = self.scanned.scan
-        if scan is None:
-            self.is_judged = False
-            return
-        if gate is None:
-            self.passed, self.is_judged = self.read, True
-            return
-        if not self.is_judged:
-            changed, self.passed, self.judged = self.read, {}, {}
-        places = {*changed, *(item.path for item in changed.values())}
-        own = [one for one in scan.problems if one.item in places or one.path in places]
-        part = Scan(items=list(changed.values()), problems=own)
-        is_whole = self.scanned.is_whole and not self.scanned.is_known
-        try:
-            admitted = gate.admit(self.source, part, is_whole=is_whole, offered=self.read.keys())
-        except StoreError as error:
-            self._refuse(str(error))
-            return
-        self.is_judged = True
-        for item_id in changed:
-            self.judged.pop(item_id, None)
-            self.passed.pop(item_id, None)
-        self.passed |= {item.id: item for item in admitted.items}
-        known = set(own)
-        for problem in admitted.problems:
-            if problem not in known:
-                self.judged.setdefault(problem.item, []).append(problem)
-
-    @property
-    def admitted(self) -> ScanResult:
-        """The result, with the items that passed."""
-        if self.result.scan is None:
-            return self.result
-        scan = msgspec.structs.replace(self.result.scan, items=[*self.passed.values()])
-        return msgspec.structs.replace(self.result, scan=scan)
-
-    @property
-    def judgements(self) -> list[Problem]:
-        """The gate's problems with items."""
-        if self.result.scan is None:
-            return []
-        judged = (problem for problems in self.judged.values() for problem in problems)
-        return from_source(judged, self.source.name)
-
-    @property
-    def problems(self) -> list[Problem]:
-        """The problems of the scan."""
-        return from_source(self.result.scan.problems if self.result.scan else (), self.source.name)
-
-    def _refuse(self, error: str) -> None:
-        """Handle unreadable approvals: a trusted source passes, any other counts as unreadable."""
-        self.is_judged = False
-        if self.source.trust is Trust.TRUSTED:
-            self.passed = dict(self.read)
-            self.judged = {"": [warning("", error)]}
-        else:
-            self.passed = {}
-            self.result = msgspec.structs.replace(self.scanned, scan=None, error=error)
 
 
 class LatestScans:
@@ -142,7 +49,7 @@ class LatestScans:
         self._gate = gate
         self.catalogue = Catalogue(())
         self._names: frozenset[str] = frozenset()
-        self._latest: dict[str, _Latest] = {}
+        self._latest: dict[str, JudgedScan] = {}
         self._merged = Merged(self.catalogue)
         self._seen = dict(seen)
         self._found = found
@@ -158,7 +65,7 @@ class LatestScans:
         return [one.admitted for one in self._in_order]
 
     @property
-    def _in_order(self) -> list[_Latest]:
+    def _in_order(self) -> list[JudgedScan]:
         """The latest scans, in the order of the catalogue."""
         names = (source.name for source in self.catalogue.sources)
         return [self._latest[name] for name in names if name in self._latest]
@@ -213,28 +120,14 @@ class LatestScans:
         is_change = isinstance(result, ChangeResult)
         if name not in self._names or (is_change and not self._is_read(name)):
             return set()
-        latest = self._latest.setdefault(name, _Latest(result.source))
+        latest = self._latest.setdefault(name, JudgedScan(result.source))
         before, offering = latest.result.scan, self.offering
-        gone: Iterable[str]
-        if isinstance(result, ChangeResult):
-            change = result.change
-            items, gone, scan = change.items, change.gone, change.summary
-            result = ScanResult(source=result.source, scan=scan, error="", at=result.at)
-        elif result.scan is None:
-            items, gone, scan = [], list(latest.read), None
-        else:
-            items, scan = result.scan.items, msgspec.structs.replace(result.scan, items=[])
-            gone = latest.read.keys() - {item.id for item in items}
-        latest.scanned = msgspec.structs.replace(result, scan=scan)
-        changed = latest.replace(items, gone)
-        was_judged = latest.is_judged
-        latest.judge(self._gate, changed)
-        if not result.error:
+        ids = latest.update(result, self._gate)
+        if not latest.scanned.error:
             self._seen[name] = result.at
-        if not (was_judged and latest.is_judged):
+        if ids is None:
             self._merge_all()
             return None
-        ids = {*changed, *gone}
         self._merge(ids)
         after = latest.result.scan
         assert before is not None
@@ -255,8 +148,7 @@ class LatestScans:
 
     def _judge_all(self) -> None:
         for one in self._latest.values():
-            one.is_judged = False
-            one.judge(self._gate, one.read)
+            one.judge_all(self._gate)
         self._merge_all()
 
     def _merge_all(self) -> None:
@@ -353,25 +245,6 @@ class LatestScans:
     def has(self, source: str) -> bool:
         """Whether the catalogue has a source of this name."""
         return source in self._names
-
-    def same(self, other: Catalogue) -> frozenset[str]:
-        """The names of the sources that are identical in another catalogue."""
-        identities = {source.name: source.identity() for source in other.sources}
-        own = {source.name: source.identity() for source in self.catalogue.sources}
-        return frozenset(name for name, one in own.items() if identities.get(name) == one)
-
-    def seen_by_no_others(self, audiences: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
-        """The names of the sources with no new viewers compared with another catalogue.
-
-        Args:
-            audiences: Who could see the sources of the other catalogue, by name. If unknown, the
-                result is all sources, or none if any source is restricted.
-        """
-        sources = self.catalogue.sources
-        if not audiences and any(one.visible_to for one in sources):
-            return frozenset()
-        lists = [(one.name, {*one.visible_to}, {*audiences.get(one.name, ())}) for one in sources]
-        return frozenset(name for name, own, old in lists if not old or (own and own <= old))
 
     def may_offer(self, item: str, metadata_hash: str) -> bool:
         """Whether the sources offer an item with this hash, or may do so because they are unread.

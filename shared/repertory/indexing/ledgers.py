@@ -7,7 +7,7 @@ from repertory.catalogue.item import END_KEY
 from repertory.coordination.deltas import REMOVED
 from repertory.coordination.failures import Failure
 from repertory.coordination.ports import Coordination
-from repertory.index.vectors import VectorStore, next_key
+from repertory.index.vectors import State, VectorStore, next_key
 from repertory.indexing.failed_items import FailedItems
 from repertory.indexing.lag import Lag
 from repertory.indexing.latest_scans import LatestScans
@@ -20,29 +20,39 @@ IDLE_TIMEOUT_S = 10.0  # how long a build waits for a moment without pending ite
 _log = logging.getLogger(__name__)
 
 
-class _Pass:
-    """One comparison of a collection, slice by slice.
+class _Comparison:
+    """A comparison of a collection with its ledger, slice by slice.
+
+    Attributes:
+        start: The lowest key of the next slice; ``END_KEY`` at the end.
+        differs: Whether any item differed.
+    """
+
+    def __init__(self) -> None:
+        self.start = 0
+        self.differs = False
+
+
+class _FinalComparison(_Comparison):
+    """The comparison of a build before it is published.
 
     Args:
         began: When it began, by the clock used for sending.
 
     Attributes:
-        start: The lowest key of the next slice.
-        sent: The items sent since it began; recorded only before a build is published.
-        differs: Whether any item differed.
+        sent: The items that were sent since then.
     """
 
-    def __init__(self, began: float = 0.0) -> None:
-        self.began = began
-        self.start = 0
+    def __init__(self, began: float) -> None:
+        super().__init__()
         self.sent: set[str] = set()
-        self.differs = False
+        self._began = began
 
     def has_to_wait(self, ledger: Ledger, now: float) -> bool:
-        """Whether to wait for pending items, after a timeout only for those older than the pass."""
-        if now - self.began < IDLE_TIMEOUT_S:
+        """Whether to wait for pending items, after a timeout only for those sent before it."""
+        if now - self._began < IDLE_TIMEOUT_S:
             return bool(ledger.pending)
-        return ledger.is_pending_since(self.began)
+        return ledger.is_pending_since(self._began)
 
 
 class Ledgers:
@@ -70,14 +80,14 @@ class Ledgers:
         self._waiting = waiting
         self._ledgers: dict[str, Ledger] = {}
         self._lag = Lag()
-        self._passes: dict[str, _Pass] = {}  # reconciliations, by collection
-        self._verifying: dict[str, _Pass] = {}  # passes before a build is published
+        self._comparisons: dict[str, _Comparison] = {}  # by collection
+        self._final: dict[str, _FinalComparison] = {}  # by collection
         self.due: set[str] | None = set()
 
     def __iter__(self) -> Iterator[Ledger]:
         return iter(self._ledgers.values())
 
-    def compare(self, items: Iterable[str] | None = None) -> None:
+    def mark_due(self, items: Iterable[str] | None = None) -> None:
         """Mark items as due for comparison with the sources; None for all."""
         if items is None:
             self.due = None
@@ -97,10 +107,10 @@ class Ledgers:
         self._ledgers = {name: one for name, one in self._ledgers.items() if name in wanted}
         for name in sorted(wanted - set(self._ledgers)):
             self._ledgers[name] = self._load(name)
-            self.compare()
-        for passes in (self._passes, self._verifying):
-            for name in passes.keys() - wanted:
-                del passes[name]
+            self.mark_due()
+        for comparisons in (self._comparisons, self._final):
+            for name in comparisons.keys() - wanted:
+                del comparisons[name]
 
     def _load(self, name: str) -> Ledger:
         """A ledger with the current items of a collection."""
@@ -114,57 +124,50 @@ class Ledgers:
     def reconcile(self) -> None:
         """Start to compare all collections with their ledgers, slice by slice."""
         for ledger in self:
-            self._passes.setdefault(ledger.collection, _Pass())
+            self._comparisons.setdefault(ledger.collection, _Comparison())
 
     def compare_slices(self) -> None:
         """Compare the next slice of each collection that is being compared."""
         for ledger in self:
-            current = self._passes.get(ledger.collection)
+            current = self._comparisons.get(ledger.collection)
             if current and self._compare_slice(ledger, current):
-                del self._passes[ledger.collection]
+                del self._comparisons[ledger.collection]
 
-    def is_verified(self, ledger: Ledger, now: float) -> bool:
-        """Compare the next slice, and return whether a complete pass found no difference.
+    def compare_finally(self, ledger: Ledger, now: float) -> bool:
+        """Compare the next slice of a build with its ledger before it is published.
 
-        A pass starts once pending items are done; after ``IDLE_TIMEOUT_S`` it waits only for those
-        sent before. Items that were sent during the pass, and are done, are compared again at the
-        end. Items still pending then do not matter, so a build ends even during constant saves.
+        This waits while items are pending; after ``IDLE_TIMEOUT_S``, only for those that were sent
+        before the first call. Items that were sent and done since then are read again at the end.
+        Items that are still pending then do not matter, so a build ends even during constant saves.
 
         Args:
-            ledger: The ledger.
+            ledger: The ledger of the build.
             now: The time, by the clock used for sending.
+
+        Returns:
+            Whether this was the last slice, and no item differed.
         """
-        current = self._verifying.setdefault(ledger.collection, _Pass(now))
+        current = self._final.setdefault(ledger.collection, _FinalComparison(now))
         if current.has_to_wait(ledger, now) or not self._compare_slice(ledger, current):
             return False
-        del self._verifying[ledger.collection]
+        del self._final[ledger.collection]
         if current.differs or len(current.sent) > SLICE:
             return False
-        done = current.sent - ledger.pending.keys()
-        return not done or self._are_equal(ledger, sorted(done))
+        done = sorted(current.sent - ledger.pending.keys())
+        expected = _hashes(done, ledger.states)
+        return not done or self._reread(ledger, done) == expected
 
-    def is_verifying(self, ledger: Ledger, now: float) -> bool:
-        """Whether a pass before publishing has begun, and need not wait for pending items."""
-        current = self._verifying.get(ledger.collection)
+    def is_comparing_finally(self, ledger: Ledger, now: float) -> bool:
+        """Whether ``compare_finally`` has begun, and need not wait for pending items."""
+        current = self._final.get(ledger.collection)
         return current is not None and not current.has_to_wait(ledger, now)
 
     def note_sent(self, ledger: Ledger, items: Iterable[str]) -> None:
-        """Record sent items, so that a pass before publishing compares them again."""
-        if current := self._verifying.get(ledger.collection):
+        """Record sent items, so that ``compare_finally`` reads them again."""
+        if current := self._final.get(ledger.collection):
             current.sent.update(items)
 
-    def _are_equal(self, ledger: Ledger, items: Sequence[str]) -> bool:
-        """Whether the stored items equal those of the ledger, which is corrected if not."""
-        with self._store.open(ledger.collection) as collection:
-            states = {state.item: state for state in collection.states(items)}
-        stored = {item: one.metadata_hash for item, one in states.items()}
-        known = {item: one.metadata_hash for item in items if (one := ledger.states.get(item))}
-        differing = [item for item in items if stored.get(item) != known.get(item)]
-        ledger.correct(differing, [states[item] for item in differing if item in states])
-        self.compare(differing)
-        return not differing
-
-    def _compare_slice(self, ledger: Ledger, current: _Pass) -> bool:
+    def _compare_slice(self, ledger: Ledger, current: _Comparison) -> bool:
         """Compare the next slice; whether it was the last one."""
         if not current.start:
             ledger.start_after(self._tombstones.newest(ledger.collection))
@@ -172,10 +175,19 @@ class Ledgers:
             states = collection.page(current.start, SLICE)
         end = next_key(states, SLICE)
         differing = ledger.compare(states, current.start, end)
-        self.compare(differing)
+        self.mark_due(differing)
         current.differs = current.differs or bool(differing)
         current.start = end
         return end == END_KEY
+
+    def _reread(self, ledger: Ledger, items: Sequence[str]) -> dict[str, str]:
+        """Correct some items of a ledger by the stored ones, and return the stored hashes."""
+        with self._store.open(ledger.collection) as collection:
+            states = {state.item: state for state in collection.states(items)}
+        ledger.start_after(self._tombstones.newest(ledger.collection))
+        ledger.correct(items, states.values())
+        self.mark_due(items)
+        return _hashes(items, states)
 
     def follow_deltas(self, now: float) -> None:
         """Process announced changes; after a gap, start to compare the whole collection.
@@ -187,8 +199,8 @@ class Ledgers:
             delta = self._deltas.since(ledger.collection, ledger.position)
             ledger.position = delta.position
             if delta.gap:
-                self._passes[ledger.collection] = _Pass()
-                self._verifying.pop(ledger.collection, None)
+                self._comparisons[ledger.collection] = _Comparison()
+                self._final.pop(ledger.collection, None)
             else:
                 self._lag.note(ledger.confirm(delta.hashes), now)
 
@@ -198,34 +210,24 @@ class Ledgers:
         if scans.is_complete:
             self._failed.forgive(lambda *failed: self._is_obsolete(scans, *failed))
         for ledger in self:
-            self.compare(ledger.fail(self._failed.of(ledger.collection)))
+            self.mark_due(ledger.fail(self._failed.of(ledger.collection)))
 
     def settle_failures(self, scans: LatestScans) -> None:
         """Remove failures without items that are over, once every source was scanned."""
         if scans.is_complete:
             self._failed.settle(self._is_over)
 
-    def clear_up(self, before: float) -> None:
+    def reread_unclear(self, before: float) -> None:
         """Read unclear items, and items that were sent before a time and may be lost.
 
         Differing items are sent again. Stored items are announced, because their worker may have
         been killed before it announced them.
         """
         for ledger in self:
-            items = ledger.unclear(before, self._waiting)
-            if not items:
-                continue
-            with self._store.open(ledger.collection) as collection:
-                states = {state.item: state for state in collection.states(items)}
-            ledger.start_after(self._tombstones.newest(ledger.collection))
-            ledger.correct(items, states.values())
-            self.compare(items)
-            stored = {
-                item: states[item].metadata_hash if item in states else REMOVED for item in items
-            }
-            self._deltas.announce(ledger.collection, stored)
-            extra = {"collection": ledger.collection, "items": len(items)}
-            _log.info("items_checked", extra=extra)
+            if items := ledger.unclear(before, self._waiting):
+                self._deltas.announce(ledger.collection, self._reread(ledger, items))
+                extra = {"collection": ledger.collection, "items": len(items)}
+                _log.info("items_checked", extra=extra)
 
     def _is_over(self, failure: Failure) -> bool:
         """Whether a failure without items is over: its collection is complete, or has no ledger."""
@@ -241,3 +243,8 @@ class Ledgers:
             return True
         state = ledger.states.get(item)
         return item not in ledger.pending and (state.metadata_hash if state else REMOVED) == found
+
+
+def _hashes(items: Iterable[str], states: Mapping[str, State]) -> dict[str, str]:
+    """The metadata hash of each item; ``REMOVED`` for a missing one."""
+    return {item: states[item].metadata_hash if item in states else REMOVED for item in items}

@@ -8,10 +8,8 @@ checked again afterwards.
 import contextlib
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from itertools import islice
 
 from repertory import cancellation
 from repertory.catalogue.item import Item
@@ -38,9 +36,6 @@ from repertory.indexing.embed import embed
 from repertory.indexing.job import Job
 from repertory.indexing.write import write
 from repertory.telemetry import spans
-
-CLAIM_S = 15.0  # how long other workers leave a batch of texts to the worker that claimed it
-POLL_INTERVAL_S = 0.05  # while another worker embeds the texts
 
 _log = logging.getLogger(__name__)
 
@@ -98,10 +93,10 @@ class Writer:
         """The embedding engine, if it is loaded."""
         return self._engine
 
-    def rest(self) -> None:
+    def free_memory(self) -> None:
         """Release the memory that the engine keeps for the next texts."""
         if self._engine is not None:
-            self._engine.rest()
+            self._engine.free_memory()
 
     def end(self) -> None:
         """Stop embedding. A job that needs it fails with ``StoreError``."""
@@ -248,41 +243,17 @@ class Writer:
 
     @spans.traced("embed texts")
     def _embed(self, items: Sequence[Item]) -> dict[bytes, Vector]:
-        """The vectors of all texts of some items. Claims let one worker embed each text."""
+        """The vectors of all texts of some items."""
         if not items:
             return {}
         engine = self.engine
-        texts = sorted(
-            {view.text for item in items for view in item.views()}, key=len, reverse=True
-        )
-        missing = {vector_key(engine.model, text): text for text in texts}
-        cache = self._vectors(engine.model)
-        vectors: dict[bytes, Vector] = {}
-        embedded = 0
-        while missing:
-            vectors |= cache.get(list(missing))
-            missing = {key: text for key, text in missing.items() if key not in vectors}
-            others: dict[bytes, str] = {}
-            for start in range(0, len(missing), engine.batch):
-                batch = dict(islice(missing.items(), start, start + engine.batch))
-                claimed = self._coordination.claims.take([key.hex() for key in batch], CLAIM_S)
-                ours = {key: text for key, text in batch.items() if key.hex() in claimed}
-                try:
-                    # Another worker may have embedded some while this one did an earlier batch.
-                    done = cache.get([*ours])
-                    ours = {key: text for key, text in ours.items() if key not in done}
-                    vectors |= done
-                    with cancellation.until(self._ending.is_set):
-                        vectors |= embed(ours, engine, cache)
-                except CancelledError as error:
-                    raise StoreError("The worker ends.") from error
-                finally:
-                    self._coordination.claims.release(claimed)
-                embedded += len(ours)
-                others |= {key: text for key, text in batch.items() if key not in vectors}
-            if others and len(others) == len(missing):
-                time.sleep(POLL_INTERVAL_S)
-            missing = others
+        texts = (view.text for item in items for view in item.views())
+        cache, claims = self._vectors(engine.model), self._coordination.claims
+        try:
+            with cancellation.until(self._ending.is_set):
+                vectors, embedded = embed(texts, engine, cache, claims)
+        except CancelledError as error:
+            raise StoreError("The worker ends.") from error
         if embedded and engine.model != WORDS_MODEL:
             _log.info("texts_embedded", extra={"texts": embedded})
             self.count(texts=embedded)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from repertory.api import Asked, Session
+from repertory.api import SearchOptions, Session
 from repertory.calling.result import CallResult
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import CallError, UsageError
@@ -53,7 +53,7 @@ def whole_items(session: Session, answer: Answer, *kinds: Kind) -> dict[str, Ite
     return session.items_by_id(hit.id for hit in answer.hits if not kinds or hit.kind in kinds)
 
 
-def texts(session: Session, query: str, asked: Asked) -> Iterator[tuple[Hit, str]]:
+def texts(session: Session, query: str, asked: SearchOptions) -> Iterator[tuple[Hit, str]]:
     """The hits of a search, each with the whole text of its item."""
     answer = session.search(query, **asked)
     items = whole_items(session, answer)
@@ -84,9 +84,9 @@ def metadata_of(hit: Hit) -> dict[str, Any]:
     }
 
 
-def found_tools(session: Session, query: str, asked: Asked) -> Iterator[ToolSpec]:
+def found_tools(session: Session, query: str, asked: SearchOptions) -> Iterator[ToolSpec]:
     """The callable tools that a search finds, as declared to model APIs."""
-    for_tools: Asked = {**asked, "kinds": [Kind.TOOL.value]}
+    for_tools: SearchOptions = {**asked, "kinds": [Kind.TOOL.value]}
     states = session.sources()
     without = {one.name for one in states if one.type in _WITHOUT_SERVERS or one.awaits_trust}
     if without:

@@ -19,7 +19,7 @@ from langchain_core.tools import BaseTool, BaseToolkit, StructuredTool, ToolExce
 from pydantic import ConfigDict, Field
 from typing_extensions import override
 
-from repertory.api import Asked, Session
+from repertory.api import SearchOptions, Session
 from repertory.calling.result import CallResult
 from repertory.integrations import agent
 
@@ -47,7 +47,7 @@ class RepertoryRetriever(BaseRetriever):
     ) -> list[Document]:
         return [
             Document(text, id=hit.id, metadata=agent.metadata_of(hit))
-            for hit, text in agent.texts(self.session, query, cast(Asked, self.asked))
+            for hit, text in agent.texts(self.session, query, cast(SearchOptions, self.asked))
         ]
 
 
@@ -106,7 +106,7 @@ class RepertoryToolkit(BaseToolkit):
             for one in wanted
         ]
 
-    def find_tools(self, query: str, **asked: Unpack[Asked]) -> list[RepertoryTool]:
+    def find_tools(self, query: str, **asked: Unpack[SearchOptions]) -> list[RepertoryTool]:
         """The tools of MCP servers and web APIs that fit a task, ready to be bound to a model.
 
         Args:

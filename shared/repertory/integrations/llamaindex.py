@@ -16,7 +16,7 @@ from llama_index.core.tools import AsyncBaseTool, FunctionTool, ToolMetadata, To
 from llama_index.core.tools.tool_spec.base import BaseToolSpec
 from typing_extensions import override
 
-from repertory.api import Asked, Session
+from repertory.api import SearchOptions, Session
 from repertory.errors import UsageError
 from repertory.formats.tools import ToolSpec
 from repertory.integrations import agent
@@ -33,7 +33,7 @@ class RepertoryRetriever(BaseRetriever):
         asked: The optional parameters of ``Session.search``, like ``limit=3``.
     """
 
-    def __init__(self, session: Session, **asked: Unpack[Asked]) -> None:
+    def __init__(self, session: Session, **asked: Unpack[SearchOptions]) -> None:
         super().__init__()
         self._session, self._asked = session, asked
 
@@ -74,7 +74,7 @@ class RepertoryToolSpec(agent.AgentFunctions, BaseToolSpec):
             for one in super().to_tool_list(*args, **kwargs)
         ]
 
-    def find_tools(self, query: str, **asked: Unpack[Asked]) -> "list[RepertoryTool]":
+    def find_tools(self, query: str, **asked: Unpack[SearchOptions]) -> "list[RepertoryTool]":
         """The tools of MCP servers and web APIs that fit a task, ready for an agent.
 
         Args:

@@ -46,7 +46,7 @@ class CatalogueFiles:
         """
         if self._engine is not None and self._engine() is engine:
             return
-        if engine.keywords is None or engine.collection is None:
+        if engine.collection is None:
             raise StoreError("The files cannot be read now: " + " ".join(engine.degraded))
         inside: dict[str, Entry] = {}
         several: set[str] = set()  # places

@@ -69,8 +69,8 @@ class ProjectFiles:
         parts = [self._catalogue.files]
         if self._folder:
             parts.append(self._folder.files(self._catalogue.inside))
-        if list(map(id, parts)) != list(map(id, self._parts)):
-            files = sorted(chain(*parts), key=lambda file: (file.place, file.id))
-            if list(map(id, files)) != list(map(id, self._files)):
-                self._files = tuple(files)
+        if parts != self._parts:
+            files = tuple(sorted(chain(*parts), key=lambda file: (file.place, file.id)))
+            if files != self._files:
+                self._files = files
             self._parts = parts

@@ -23,7 +23,7 @@ SOURCE = "files"  # the first part of the id of a file without an item
 MAX_LENGTH = 200_000_000  # characters in all texts together
 
 
-class _Cached(msgspec.Struct, frozen=True):
+class _CachedFile(msgspec.Struct, frozen=True):
     """The cached state of a file.
 
     Attributes:
@@ -64,7 +64,7 @@ class Folder:
         self._listing = Listing(directory, leave_out)
         self._listed: Sequence[Found] = ()
         self._items: Mapping[str, Entry] = {}
-        self._cached: dict[str, _Cached] = {}  # by place
+        self._cached: dict[str, _CachedFile] = {}  # by place
         self._signatures: Sequence[tuple[str, Signature | None]] = ()  # by path
         self._files: Sequence[File] = ()
         self.unread = 0
@@ -95,7 +95,7 @@ class Folder:
 
     def _read(self, listed: Sequence[Found], items: Mapping[str, Entry]) -> None:
         stable = time.time_ns() - GRANULARITY
-        now: dict[str, _Cached] = {}
+        now: dict[str, _CachedFile] = {}
         changed: list[tuple[Found, Signature]] = []
         for found in listed:
             current, cached = signature(found.path), self._cached.get(found.place)
@@ -114,7 +114,7 @@ class Folder:
                 file = before.file
             room -= len(file.content) if file else 0
             is_stable = max(current[:2]) < stable and not is_unread
-            now[found.place] = _Cached(current if is_stable else None, entry, file, is_unread)
+            now[found.place] = _CachedFile(current if is_stable else None, entry, file, is_unread)
         ordered = [(found.path, now[found.place]) for found in listed if found.place in now]
         self._files = [one.file for _, one in ordered if one.file]
         self._signatures = [(path, one.signature) for path, one in ordered]

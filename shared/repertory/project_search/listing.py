@@ -50,16 +50,16 @@ class Listing:
         ignored = Ignored(self._directory, Path.home())
         folders = [str(self._directory)]
 
-        def enters(place: str) -> bool:
+        def passes_over(place: str) -> str:
             path = os.path.join(self._directory, place)  # noqa: PTH118 - speed
             if is_private(place) or ignored.ignores(f"{place}/") or path == self._leave_out:
-                return False
+                return "it is left out"
             if os.path.islink(path):  # noqa: PTH114 - speed
-                return False
+                return "it is a link"
             folders.append(path)
-            return True
+            return ""
 
-        walked = Walk(self._directory, lambda _name: True, enters, max_depth=MAX_DEPTH)
+        walked = Walk(self._directory, lambda _name: True, passes_over, max_depth=MAX_DEPTH)
         entered = set(folders)
         shown = [
             file

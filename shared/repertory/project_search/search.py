@@ -69,12 +69,14 @@ class ProjectSearch:
         text, fields = folded(query.search_query), query.search_type.fields
         if query.fuzzy_search and len(text.strip()) < MIN_MATCH_LENGTH:
             return
+        words = self._words.of(files) if query.fuzzy_search else None
+        candidates = words.candidates(text, fields) if words else files
         contains = set()
-        for file, field in exact_matches(files, text, fields):
+        for file, field in exact_matches(candidates, text, fields):
             contains.add(file)
             yield FuzzyMatch(file, field, 1.0)
-        if query.fuzzy_search:
-            for one in fuzzy_matches(self._words.of(files), text, fields, query.threshold):
+        if words:
+            for one in fuzzy_matches(words, text, fields, query.threshold):
                 if one.file not in contains:
                     yield one
 
@@ -88,16 +90,16 @@ def exact_matches(
     kept.
     """
     for group in (Field.TITLE, Field.NAME), (Field.CONTENT, Field.SYNOPSIS), (Field.PATH,):
-        asked = [field for field in group if field in fields]
+        searched = [field for field in group if field in fields]
         rest = []
-        for file in files if asked else ():
-            for field in asked:
+        for file in files:
+            for field in searched:
                 if query in getattr(file, field):
                     yield file, field
                     break
             else:
                 rest.append(file)
-        files = rest if asked else files
+        files = rest
 
 
 def _result(found: FuzzyMatch, texts: Texts, query: ProjectQuery) -> Result:

@@ -1,7 +1,8 @@
 """The words of a project's files as numbers, for fuzzy search.
 
-Unlike the keyword index, it covers files outside the catalogue, stop words and the order of words,
-and callers may set any threshold.
+The index also limits which texts an exact match has to be looked for in. Unlike the keyword index,
+it covers files outside the catalogue, stop words and the order of words, and callers may set any
+threshold.
 """
 
 import re
@@ -18,6 +19,7 @@ from repertory.project_search.file import File
 from repertory.project_search.query import Field
 
 _RUN = re.compile(rf"(?:[^\W\d_]++[{MARKS}]*+)++|\d+")
+_NO_ASCII_WORD = re.compile(rf"[^\W_a-z0-9]|[{MARKS}]")  # part of one, in a folded text
 
 Numbers = NDArray[np.int32]
 
@@ -47,11 +49,33 @@ class WordIndex(msgspec.Struct, frozen=True):
         files: The files, by row.
         vocabulary: The words, by number.
         columns: The words of each field.
+        not_ascii: Whether a file has a word that is not ASCII, of which the vocabulary may lack
+            parts.
     """
 
     files: Sequence[File]
     vocabulary: Sequence[str]
     columns: Mapping[Field, Column]
+    not_ascii: NDArray[np.bool_]
+
+    def candidates(self, text: str, fields: Iterable[Field]) -> Sequence[File]:
+        """The files of which a field may contain a folded text, in order.
+
+        A word of the field must contain the text's longest word.
+        """
+        longest = max(_RUN.findall(text), key=len, default="")
+        if not longest or not longest.isascii():
+            return self.files
+        holds = np.array([longest in word for word in self.vocabulary], np.bool_)
+        may_contain = self.not_ascii.copy()
+        for field in fields:
+            column = self.columns[field]
+            may_contain[column.rows_of(np.flatnonzero(holds[column.numbers]))] = True
+        return [self.files[row] for row in np.flatnonzero(may_contain).tolist()]
+
+
+_NO_WORDS = Column(np.zeros(0, np.int32), np.zeros(1, np.int64))
+_EMPTY = WordIndex((), (), dict.fromkeys(Field, _NO_WORDS), np.zeros(0, np.bool_))
 
 
 class _Numbers(dict[str, int]):
@@ -68,7 +92,7 @@ class WordIndexer:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._numbers = _Numbers()  # of words; rebuilt once most are unused
-        self._index = WordIndex((), (), {})
+        self._index = _EMPTY
 
     def of(self, files: Sequence[File]) -> WordIndex:
         """Return the words of files; only files new since the last call are read.
@@ -84,7 +108,7 @@ class WordIndexer:
     def _updated(self, files: Sequence[File]) -> WordIndex:
         old = self._index
         if _unused(old) > len(old.vocabulary) // 2:
-            old, self._numbers = WordIndex((), (), {}), _Numbers()
+            old, self._numbers = _EMPTY, _Numbers()
         rows = {file: row for row, file in enumerate(old.files)}
         columns = {}
         for field in Field:
@@ -95,11 +119,20 @@ class WordIndexer:
             starts = np.zeros(len(files) + 1, np.int64)
             np.cumsum([len(piece) for piece in pieces], out=starts[1:])
             columns[field] = Column(np.concatenate([np.zeros(0, np.int32), *pieces]), starts)
-        return WordIndex(files, list(self._numbers), columns)
+        not_ascii = [
+            old.not_ascii[rows[file]] if file in rows else _has_other_words(file) for file in files
+        ]
+        return WordIndex(files, list(self._numbers), columns, np.array(not_ascii, np.bool_))
 
     def _read(self, file: File, field: Field) -> Numbers:
         found = dict.fromkeys(words_of(getattr(file, field)))
         return np.fromiter(map(self._numbers.__getitem__, found), np.int32, len(found))
+
+
+def _has_other_words(file: File) -> bool:
+    """Whether a file has a word that is not ASCII."""
+    texts = (getattr(file, field) for field in Field)
+    return any(not text.isascii() and _NO_ASCII_WORD.search(text) is not None for text in texts)
 
 
 def words_of(text: str) -> Iterable[str]:

@@ -10,8 +10,9 @@ import msgspec
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import StoreError
 from repertory.review.judgement import Judgement, State, fits, judge
-from repertory.review.store import Known, ReviewStore, approval_digest
+from repertory.review.store import KnownItem, ReviewStore
 from repertory.review.suspicions import INVISIBLE, Finding, suspicions
+from repertory.review.versions import approval_digest
 from repertory.sources.source import WITHHELD, Problem, Scan, Source, Trust, warning
 from repertory.text import UNFIT
 
@@ -23,7 +24,7 @@ SUSPICIOUS = "is suspicious"
 REVIEWED = frozenset({Kind.SKILL, Kind.TOOL})
 
 
-class Examined(NamedTuple):
+class ExaminedItem(NamedTuple):
     """An item with the findings of the rules."""
 
     item: Item
@@ -41,9 +42,9 @@ class Gate:
     def __init__(self, store: ReviewStore, *, records: bool = True) -> None:
         self._store = store
         self._records = records
-        self._known: dict[str, dict[str, Known]] = {}
+        self._known: dict[str, dict[str, KnownItem]] = {}
         self._waiting: dict[str, dict[str, State]] = {}  # unapproved items, by source and id
-        self._examined: dict[str, dict[str, Examined]] = {}  # by source and item
+        self._examined: dict[str, dict[str, ExaminedItem]] = {}  # by source and item
         self._version = 0
 
     def examine(self, source: Source, items: Iterable[Item]) -> None:
@@ -54,7 +55,7 @@ class Gate:
         with contextlib.suppress(StoreError):  # ``admit`` raises it
             known = self._known.get(source.name) or self._store.known(source.name)
             self._examined[source.name] = {
-                item.id: Examined(item, suspicions(item.whole()))
+                item.id: ExaminedItem(item, suspicions(item.whole()))
                 for item in items
                 if item.kind in REVIEWED and item.id not in known
             }
@@ -98,7 +99,7 @@ class Gate:
             StoreError: The store of approvals cannot be read or written.
         """
         known = self._of(source.name)
-        if not known and self._inherits(source, scan):
+        if not known and self._inherit(source, scan):
             known = self._of(source.name)
         judged = self._judged(source, scan, known)
         if offered is None:
@@ -108,11 +109,11 @@ class Gate:
             gone = [item for item in known if item not in offered]
         if not (is_whole and offered):  # a suddenly empty source keeps its waiting items
             gone = []
-        restored: Mapping[str, Known] = {}
+        restored: Mapping[str, KnownItem] = {}
         if (judged or gone) and self._records:
             whole = ((item.whole(), digest, judgement) for item, digest, judgement in judged)
             restored = self._store.record(source.name, whole, gone)
-        known |= {item.id: Known(digest, judgement) for item, digest, judgement in judged}
+        known |= {item.id: KnownItem(digest, judgement) for item, digest, judgement in judged}
         for item, _, judgement in judged:
             self._note(source.name, item.id, judgement)
         self._forget(source.name, gone, restored)
@@ -132,7 +133,7 @@ class Gate:
         )
 
     def _judged(
-        self, source: Source, scan: Scan, known: Mapping[str, Known]
+        self, source: Source, scan: Scan, known: Mapping[str, KnownItem]
     ) -> list[tuple[Item, str, Judgement]]:
         """The new and the changed items, each with its digest and judgement."""
         judged = []
@@ -164,8 +165,8 @@ class Gate:
             judged.append((item, digest, judgement))
         return judged
 
-    def _inherits(self, source: Source, scan: Scan) -> bool:
-        """Whether a source unknown here inherits approvals from another directory."""
+    def _inherit(self, source: Source, scan: Scan) -> bool:
+        """Copy the approvals of a source that is unknown here; return whether any were copied."""
         places = {item.path for item in scan.items if item.kind in REVIEWED} - {""}
         if not (self._records and places and source.trust is Trust.REVIEW):
             return False
@@ -174,7 +175,7 @@ class Gate:
         del self._known[source.name]
         return True
 
-    def _of(self, source: str) -> dict[str, Known]:
+    def _of(self, source: str) -> dict[str, KnownItem]:
         if source not in self._known:
             known = self._store.known(source)
             self._known[source], self._waiting[source] = known, {}
@@ -182,7 +183,7 @@ class Gate:
                 self._note(source, item_id, one.judgement)
         return self._known[source]
 
-    def _forget(self, source: str, gone: Iterable[str], restored: Mapping[str, Known]) -> None:
+    def _forget(self, source: str, gone: Iterable[str], restored: Mapping[str, KnownItem]) -> None:
         """Stop waiting for items that no longer exist.
 
         Their approved versions stay known, because they may come back with another text.

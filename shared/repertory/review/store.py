@@ -4,8 +4,6 @@ One SQLite file for each catalogue. It cannot be rebuilt, because it holds peopl
 """
 
 import contextlib
-import hashlib
-import re
 import sqlite3
 import time
 import zlib
@@ -16,17 +14,18 @@ import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.database import Database
-from repertory.errors import StoreError, UsageError
+from repertory.errors import StoreError
 from repertory.review.difference import difference
 from repertory.review.judgement import Judgement, State
 from repertory.review.suspicions import Finding
+from repertory.review.versions import VERSION_LENGTH, approval_digest, is_bound
+from repertory.review.wire import Event, Review
 
 MAX_EVENTS = 50  # per item
 MAX_DIFF = 20_000  # characters per event
 MAX_GONE = 10_000  # events per source about removed items that were never approved
 MAX_DIFFS = 50_000_000  # characters of all diffs of a source; the oldest are deleted first
 MAX_LISTED = 500
-VERSION_LENGTH = 12
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS sources (name TEXT PRIMARY KEY, since REAL);
@@ -40,6 +39,9 @@ CREATE TABLE IF NOT EXISTS events (
 );
 CREATE INDEX IF NOT EXISTS events_of ON events (id, source);
 """
+_APPROVED = (  # the approved versions of a source's items; null for an item without one
+    f"CASE state WHEN '{State.APPROVED}' THEN current ELSE approved END FROM items WHERE source = ?"
+)
 _WAITING = (  # the items that wait for a person, those in quarantine first
     f"FROM items WHERE state != '{State.APPROVED}' "
     f"ORDER BY state != '{State.QUARANTINED}', id, source LIMIT ?"
@@ -61,93 +63,13 @@ UPDATE events SET diff = '' WHERE diff != '' AND number IN (
   ) WHERE size > ?
 )
 """
-_BOUND = re.compile(rf"@[0-9a-f]{{{VERSION_LENGTH}}}\Z")
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownItem(msgspec.Struct, frozen=True):
     """The stored digest of an item's content, and the judgement about it."""
 
     hash: str
     judgement: Judgement
-
-
-class Review(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An item that waits for a person.
-
-    Attributes:
-        item: Its id.
-        source: Its source.
-        state: ``quarantined`` if agents do not see it, else ``new`` or ``changed``.
-        version: The start of its content's digest; an approval can be bound to it.
-        at: When it got this content, in Unix seconds.
-        findings: The findings of the rules.
-        diff: Its change since the approved version, as lines of a unified diff; its whole text if
-            it was never approved.
-    """
-
-    item: str
-    source: str
-    state: State
-    version: str
-    at: float
-    findings: list[Finding]
-    diff: list[str]
-
-    @property
-    def as_shown(self) -> str:
-        """``ID@VERSION``, which approves this version alone."""
-        return f"{self.item}@{self.version}"
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One event in the history of an item.
-
-    Attributes:
-        source: The source of the item.
-        at: When, in Unix seconds.
-        what: ``appeared``, ``changed``, ``reviewed`` (under another setting), ``approved``, or
-            ``gone`` before approval; with the suffix ``, in quarantine`` if the event put it there.
-        who: Who approved it; empty for other events.
-        diff: The change, as lines of a unified diff.
-    """
-
-    source: str
-    at: float
-    what: str
-    who: str
-    diff: list[str]
-
-
-def approval_digest(item: Item) -> str:
-    """The digest of everything that the author wrote, which is what an approval covers."""
-    covered: list[object] = [
-        item.name,
-        item.description,
-        item.body,
-        item.tags,
-        item.input_schema,
-        item.output_schema,
-        item.extra,
-    ]
-    if item.policy:  # the author's; policies from configurations are applied after the review
-        covered.append(item.policy)
-    return hashlib.sha256(msgspec.json.encode(covered, order="deterministic")).hexdigest()
-
-
-def is_bound(item: str) -> bool:
-    """Whether an item to approve is given with a version, as ``ID@VERSION``."""
-    return _BOUND.search(item) is not None
-
-
-def check_bound(items: Iterable[str]) -> None:
-    """Check that each item to approve is given with a version.
-
-    Raises:
-        UsageError: An item has no version.
-    """
-    for item in items:
-        if not is_bound(item):
-            raise UsageError(f"{item} names no version; give ID@VERSION, as GET /reviews shows it.")
 
 
 class ReviewStore:
@@ -181,25 +103,21 @@ class ReviewStore:
         with self._database.reading() as connection:
             return connection.execute(query, [source]).fetchone() is not None
 
-    def known(self, source: str) -> dict[str, Known]:
+    def known(self, source: str) -> dict[str, KnownItem]:
         """The stored state of a source's items, by id."""
         query = "SELECT id, hash, state, findings FROM items WHERE source = ?"
         with self._database.reading() as connection:
             return {
-                item: Known(hash_, Judgement(State(state), _findings(findings)))
+                item: KnownItem(hash_, Judgement(State(state), _findings(findings)))
                 for item, hash_, state, findings in connection.execute(query, [source])
             }
 
     def approved(self, source: str, item: str) -> Item | None:
         """The approved version of an item; None if there is no such version."""
-        query = "SELECT state, current, approved FROM items WHERE source = ? AND id = ?"
+        query = f"SELECT {_APPROVED} AND id = ?"
         with self._database.reading() as connection:
             row = connection.execute(query, [source, item]).fetchone()
-        if row is None:
-            return None
-        state, current, approved = row
-        stored = current if state == State.APPROVED else approved
-        return _unpacked(stored) if stored else None
+        return _unpacked(row[0]) if row and row[0] else None
 
     def inherit(self, source: str, places: Container[str]) -> bool:
         """Copy the approvals of a source from another directory, if it is unknown here.
@@ -229,16 +147,16 @@ class ReviewStore:
 
     def _approved_of(self, source: str) -> list[tuple[Item, str, Judgement]]:
         """The approved versions of a source's items, in the form that ``record`` takes."""
-        query = "SELECT hash, state, current, approved FROM items WHERE source = ?"
+        query = f"SELECT hash, state, {_APPROVED}"
         with self._database.reading() as connection:
             rows = connection.execute(query, [source]).fetchall()
         found = []
-        for hash_, state, current, approved in rows:
-            if state == State.APPROVED:
-                found.append((_unpacked(current), hash_, Judgement(State.APPROVED)))
-            elif approved:
-                item = _unpacked(approved)
-                found.append((item, approval_digest(item), Judgement(State.APPROVED)))
+        for hash_, state, content in rows:
+            if content is None:
+                continue
+            item = _unpacked(content)
+            digest = hash_ if state == State.APPROVED else approval_digest(item)
+            found.append((item, digest, Judgement(State.APPROVED)))
         return found
 
     def record(
@@ -246,7 +164,7 @@ class ReviewStore:
         source: str,
         judged: Iterable[tuple[Item, str, Judgement]],
         gone: Iterable[str] = (),
-    ) -> dict[str, Known]:
+    ) -> dict[str, KnownItem]:
         """Store new and changed items with their digests and judgements.
 
         The approved version of an item is kept. If the judgement is "approved", the item itself
@@ -286,13 +204,12 @@ class ReviewStore:
         judgement: Judgement,
         now: float,
     ) -> None:
-        query = "SELECT hash, state, current, approved FROM items WHERE source = ? AND id = ?"
+        query = f"SELECT hash, current, {_APPROVED} AND id = ?"
         before = connection.execute(query, [source, item.id]).fetchone()
         approved, diff, what = None, "", "appeared"
         if before:
-            hash_, state, current, approved = before
+            hash_, current, approved = before
             what = "reviewed" if hash_ == digest else "changed"
-            approved = current if state == State.APPROVED else approved
             diff = "\n".join(difference(item, _unpacked(current)))[:MAX_DIFF]
         is_approved = judgement.state is State.APPROVED
         connection.execute(
@@ -314,7 +231,7 @@ class ReviewStore:
 
     def _forget(
         self, connection: sqlite3.Connection, source: str, item: str, now: float
-    ) -> Known | None:
+    ) -> KnownItem | None:
         """Go back to the approved version of an item; None if it has no such version."""
         query = "SELECT approved FROM items WHERE source = ? AND id = ?"
         approved = (connection.execute(query, [source, item]).fetchone() or [None])[0]
@@ -322,7 +239,7 @@ class ReviewStore:
         restored = None
         if approved:
             digest = approval_digest(_unpacked(approved))
-            restored = Known(digest, Judgement(State.APPROVED))
+            restored = KnownItem(digest, Judgement(State.APPROVED))
             connection.execute(
                 "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 [source, item, digest, State.APPROVED.value, b"[]", now, approved, None],

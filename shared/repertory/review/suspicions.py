@@ -6,9 +6,7 @@ expression takes linear time, because gaps are bounded and repetitions are not n
 """
 
 import base64
-import html
 import re
-import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import accumulate
@@ -17,7 +15,8 @@ import msgspec
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.passages import item_passages
-from repertory.text import clean, normalized, remembered
+from repertory.review.readings import readings
+from repertory.text import clean
 
 MAX_PASSAGE_SHOWN = 300  # characters
 
@@ -151,55 +150,6 @@ def _hides_command(passage: str) -> bool:
     return False
 
 
-# What hides a text from the rules but not from a model: entities, Markdown, tags, links and letters
-# that look like others.
-_DISGUISE = re.compile(r"[&_~<\[]|[^\x00-\x7f]")
-_MARKUP = re.compile(
-    r"<!--|-->|~~|(?<!\w)_{1,3}(?=\w)|(?<=\w)_{1,3}(?!\w)"
-    r"|</?(?:a|b|big|code|del|em|font|i|ins|kbd|mark|p|s|small|span|strong|sub|sup|u)\b[^<>]{0,200}>"
-    r"|!?\[(?=[^\[\]]{0,200}\]\()|\]\([^()]{0,500}\)",
-    re.IGNORECASE,
-)
-_OUTER = re.compile(r"(?<!\w)_|_(?!\w)")  # not inside a name such as `snake_case`
-_ALIKE = str.maketrans(
-    "авекмнорстухіјѕԁԛԝһӏАВЕКМНОРСТУХІЈЅԌαεικνορτυχγΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɡɑ\u115f\u1160\u2800",
-    "abekmhopctyxijsdqwhlABEKMHOPCTYXIJSGaeikvoptuxyABEZHIKMNOPTYXiga   ",
-)
-# In a Unicode name: a small capital, or a letter with a stroke, in a black circle or of a flag.
-_FORM = re.compile(
-    r"(?<!TAG )\b(?:LATIN|REGIONAL) .{0,40}\bLETTER (?:SMALL CAPITAL )?([A-Z])(?: WITH|\Z)"
-)
-
-
-def readings(passage: str) -> tuple[str, ...]:
-    """A passage, and the text that a model reads in it if that differs."""
-    if not _DISGUISE.search(passage):
-        return (passage,)
-    text = normalized("NFKD", clean(html.unescape(passage)))
-    if not text.isascii():
-        others = (one for one in set(text) if not one.isascii())
-        text = text.translate({ord(one): _plain(one) for one in others})
-    read = " ".join(_without_markup(text).split())
-    return (passage,) if read == passage else (passage, read)
-
-
-def _without_markup(text: str) -> str:
-    """Remove Markdown marks, tags and the addresses of links. Most texts have none of them."""
-    has_mark = "_" in text and _OUTER.search(text)
-    is_marked = has_mark or any(one in text for one in ("<", "](", "~~", "-->"))
-    return _MARKUP.sub("", text) if is_marked else text
-
-
-@remembered
-def _plain(sign: str) -> str:
-    """The ASCII letter that a character resembles, else itself; empty for a combining mark."""
-    if unicodedata.combining(sign):
-        return ""
-    sign = sign.translate(_ALIKE)
-    form = None if sign.isascii() else _FORM.search(unicodedata.name(sign, ""))
-    return form[1] if form else sign
-
-
 # Sources remove such characters (``text.clean``) and report it; items added by programs may have
 # them. Some scripts use zero-width spaces, and tag characters after a black flag name a region.
 _INVISIBLE = re.compile(
@@ -310,7 +260,7 @@ RULES: tuple[SuspicionRule, ...] = (
     ),
     SuspicionRule(
         name="sends-secrets",
-        message="It has the model send keys, passwords or the environment somewhere.",
+        message="It tells the model to send keys, passwords or the environment somewhere.",
         words=(
             *("api key", "api_key", "api-key", "apikey", " token", "password", "credentials"),
             *("private key", "private_key", "private-key", "privatekey", "seed phrase"),
@@ -332,7 +282,7 @@ RULES: tuple[SuspicionRule, ...] = (
     SuspicionRule(
         name="locked-archive",
         words=("pass", "pwd", "using :", "using:", "with :", "with:"),
-        message="It has its reader unpack a download with a given password, which hides the "
+        message="It tells its reader to unpack a download with a given password, which hides the "
         "content from virus scanners.",
         found_by=_any(
             r"\b(?:extract|unzip|unpack|unrar|archive|zip|rar|7z|exe)\b[^.\n]{0,50}"
@@ -345,7 +295,7 @@ RULES: tuple[SuspicionRule, ...] = (
     SuspicionRule(
         name="required-program",
         words=("download",),
-        message="It has its reader download and start a program before anything else.",
+        message="It tells its reader to download and start a program before anything else.",
         found_by=_all(
             r"\bdownload\b",
             r"\b(?:run|open|launch|execute|start)\b[^.\n]{0,60}(?:\.(?:exe|scr|msi|bat|dmg|pkg)\b|"
@@ -369,7 +319,7 @@ RULES: tuple[SuspicionRule, ...] = (
             "justpaste.it",
             "controlc.",
         ),
-        message="It has its reader run a command from a page that anybody can write.",
+        message="It tells its reader to run a command from a page that anyone can write.",
         found_by=_all(
             r"\b(?:glot\.io|rentry\.(?:co|org)|pastebin\.com|hastebin\.com|paste\.ee|dpaste\.\w{2,4}|"
             r"termbin\.com|0x0\.st|transfer\.sh|ghostbin\.\w{2,4}|justpaste\.it|controlc\.com)/",
@@ -394,7 +344,7 @@ RULES: tuple[SuspicionRule, ...] = (
     SuspicionRule(
         name="unnamed-host",
         words=("://",),
-        message="It downloads from a numbered address, not from a named host.",
+        message="It downloads from an IP address instead of a host name.",
         found_by=_any(
             rf"{_FETCH}[^\n]{{0,200}}https?://"
             r"(?!0|10\.|127\.|169\.254\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)"
@@ -404,7 +354,7 @@ RULES: tuple[SuspicionRule, ...] = (
     SuspicionRule(
         name="unknown-script",
         words=("curl", "wget", "iwr", "irm", "invoke-", "new-object"),
-        message="It runs a script from a host that is not well known, unread.",
+        message="It runs a script from a little-known host without anyone reading it.",
         found_by=_runs_unknown_script,
     ),
 )

@@ -11,7 +11,8 @@ import msgspec
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.passages import item_passages
 from repertory.catalogue.safety import READ_ONLY
-from repertory.review.suspicions import Finding, readings, shown, suspicions
+from repertory.review.readings import readings
+from repertory.review.suspicions import Finding, shown, suspicions
 
 MAX_NESTING = 20  # levels of a schema
 MAX_NAME = 200  # characters of a name in a path. Thousands of paths may repeat a longer one

@@ -15,7 +15,6 @@ class Mode(StrEnum):
 
     HYBRID = "hybrid"
     KEYWORD = "keyword"
-    SEMANTIC = "semantic"
 
 
 class Term(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -49,7 +48,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ] = None
     keyword: Annotated[
         float | None,
-        Meta(description="The share of a perfect word match; null without the keyword arm."),
+        Meta(description="The share of a perfect word match; null for an inferred item."),
     ] = None
     name: Annotated[float, Meta(description="How similar the query is to the name, 0 to 1.")] = 0.0
     cosine: Annotated[float | None, Meta(description="The raw cosine, -1 to 1.")] = None

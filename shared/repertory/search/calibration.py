@@ -29,9 +29,8 @@ from repertory.files import write_atomically
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.query_words import plain
 from repertory.progress import Progress
-from repertory.search.answer import Mode
-from repertory.search.candidates import all_candidates, keyword_candidates
-from repertory.search.confidence import BESIDE_VECTORS, log_odds_of_words
+from repertory.search.candidates import all_candidates, search_keywords
+from repertory.search.evidence import BESIDE_VECTORS, log_odds_of_words
 from repertory.search.query import Query
 
 # Raise it when the fit, the log odds of words or the views of an item without a body change, so
@@ -228,15 +227,8 @@ def _words(pairs: Sequence[Pair]) -> Numbers:
         own = [place for place, pair in enumerate(pairs) if pair.query == text]
         ids = [pairs[place].item.id for place in own]
         rows = [row for item in ids if (row := index.row_of(item)) is not None]
-        found = all_candidates(
-            query := Query(text=text),
-            index,
-            words=keyword_candidates(query, index, rows),
-            nearest=[],
-            cosines_of=lambda _: {},
-            calibration=Calibration(),
-            mode=Mode.HYBRID,
-        )
+        query = Query(text=text)
+        found = all_candidates(query, index, search_keywords(query, index, rows), None)
         odds[own] = log_odds_of_words(found)[[found.place_of[row] for row in rows]]
     return odds
 

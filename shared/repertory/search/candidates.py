@@ -1,6 +1,6 @@
 """The items that either arm found for a query, with the evidence for each."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import islice
 
@@ -25,6 +25,7 @@ from repertory.index.vectors import Filter, Match
 from repertory.search.answer import Mode
 from repertory.search.capabilities import jobs
 from repertory.search.languages import shared_terms
+from repertory.search.nearest import VectorResult
 from repertory.search.query import Query
 from repertory.search.similar_names import (
     MAX_NAME_WORDS,
@@ -45,7 +46,7 @@ MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
 Numbers = NDArray[np.float32]
 
 
-class Words(msgspec.Struct, frozen=True, kw_only=True):
+class KeywordResult(msgspec.Struct, frozen=True, kw_only=True):
     """The results of the keyword arm.
 
     Attributes:
@@ -76,7 +77,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         query: The cleaned query.
         index: The keyword index that all rows belong to.
         matches: The query's terms.
-        shared: As in ``Words``.
+        shared: As in ``KeywordResult``.
         mode: The arms that answered.
         rows: The candidates' rows, ascending. The arrays below have one value per row.
         cosine: The best cosine of an item or one of its sections; 0 without the semantic arm.
@@ -86,7 +87,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         similarity: How similar the query is to the name, 0…1; 0 for a long query.
         close: Whether the name was typed; see ``NameIndex.close``.
         sections: The number of the best section, by row, where a section has the best cosine.
-        limit: As in ``Words``.
+        limit: As in ``KeywordResult``.
     """
 
     query: Query
@@ -125,9 +126,9 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 @traced("search keywords")
-def keyword_candidates(
+def search_keywords(
     query: Query, index: KeywordIndex, also: Collection[int] = (), *, limit: int = MAX_BY_WORDS
-) -> Words:
+) -> KeywordResult:
     """Look up the words of a query, which can be done while the query is embedded.
 
     The rows ``also`` are candidates in any case. ``keys`` also has the successors of deprecated
@@ -153,7 +154,7 @@ def keyword_candidates(
     found |= _promoted(query, found, index)
     successors = {*islice(index.policies.successors.values(), MAX_NAMED)}
     expected = sorted(found | _allowed(successors, index, query.where))
-    return Words(
+    return KeywordResult(
         matches=matches,
         shared=shared,
         close=close,
@@ -165,20 +166,11 @@ def keyword_candidates(
 
 
 def all_candidates(
-    query: Query,
-    index: KeywordIndex,
-    *,
-    words: Words,
-    nearest: Sequence[Match],
-    cosines_of: Callable[[list[int]], Mapping[int, float]],
-    calibration: Calibration,
-    mode: Mode,
+    query: Query, index: KeywordIndex, words: KeywordResult, nearest: VectorResult | None
 ) -> Candidates:
-    """Combine the results of both arms, ``words`` and ``nearest``; see ``Candidates``.
-
-    ``cosines_of`` returns the cosines of other items by key; empty without the semantic arm.
-    """
-    cosines, sections = _fold(index, nearest, query.weights.section_weight)
+    """Combine the results of both arms; ``nearest`` is None without the semantic arm."""
+    matches = nearest.matches if nearest else ()
+    cosines, sections = _fold(index, matches, query.weights.section_weight)
     close = words.close
     found = words.found | cosines.keys()
     found |= _promoted(query, found, index)
@@ -187,7 +179,7 @@ def all_candidates(
     rest = [row for row in ordered if row not in cosines]
     more = [row for row in rest if row not in words.keys]
     keys = {**words.keys, **dict(zip(more, _keys(index, more), strict=True))}
-    given = cosines_of([keys[row] for row in rest])
+    given = nearest.cosines([keys[row] for row in rest]) if nearest else {}
     cosines |= {row: given[keys[row]] for row in rest if keys[row] in given}
     cosine = np.array([cosines.get(row, 0.0) for row in ordered], np.float32)
     weights = words.matches.weights(rows)
@@ -196,10 +188,10 @@ def all_candidates(
         index=index,
         matches=words.matches,
         shared=words.shared,
-        mode=mode,
+        mode=Mode.HYBRID if nearest else Mode.KEYWORD,
         rows=rows,
         cosine=cosine,
-        semantic=calibration.apply(cosine),
+        semantic=(nearest.calibration if nearest else Calibration()).apply(cosine),
         weights=weights,
         keyword=words.matches.mean(weights),
         similarity=similarities(query.text, index, ordered),

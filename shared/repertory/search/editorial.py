@@ -32,7 +32,7 @@ MIN_UNFIT_SHARE = 0.4  # the share of the query's rarity that must occur in an i
 MAX_NOTE_LENGTH = 120  # characters of an author's text
 
 
-def edited(
+def apply_policies(
     found: Candidates, confidence: Confidences
 ) -> tuple[Confidences, Mapping[int, Sequence[str]]]:
     """Apply the candidates' policies, including pins and successors of deprecated items.
@@ -50,18 +50,17 @@ def edited(
     pins = policies.pinned(found.query.text)
     typed = is_typed(found)
     for place, policy in with_one.items():
-        pin, before = pins.get(int(found.rows[place])), float(result[place])
-        result[place], notes[place] = before, []
         if not typed[place]:  # a typed name keeps its confidence
-            result[place], notes[place] = _judged(found, place, before, policy)
-        if pin:
+            before = float(result[place])
+            result[place], notes[place] = _with_policy(found, place, before, policy)
+        if pin := pins.get(int(found.rows[place])):
             result[place] = max(result[place], _least(found, pin) + TIE * result[place])
             notes[place].append(f"Pinned for “{pin.phrase}”")
     _replace(found, [place for place, one in with_one.items() if one.deprecated_by], result, notes)
     return result, notes
 
 
-def _judged(
+def _with_policy(
     found: Candidates, place: int, confidence: float, policy: Policy
 ) -> tuple[float, list[str]]:
     """The confidence of one candidate after its own policy, and the notes on the changes."""

@@ -19,26 +19,26 @@ from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.places import places_of
 from repertory.index.layout import own_and_leads
-from repertory.index.vectors import Filter, Match, Searched, VectorQuery
+from repertory.index.vectors import Filter, Searched, VectorQuery
 from repertory.notices import NOTHING_TO_SEARCH, about_unknown_words
 from repertory.search.answer import Answer, Hit, Mode
 from repertory.search.candidates import (
     MAX_BY_MEANING,
     MAX_BY_WORDS,
-    Words,
+    KeywordResult,
     all_candidates,
-    keyword_candidates,
+    search_keywords,
 )
 from repertory.search.confidence import confidences
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
-from repertory.search.editorial import edited
+from repertory.search.editorial import apply_policies
 from repertory.search.hits import explained, shadowing
-from repertory.search.inference import DEFAULT_THRESHOLD, beside, infer, items_for
+from repertory.search.inference import DEFAULT_THRESHOLD, Inference, with_inferred
 from repertory.search.item_cache import ItemCache
-from repertory.search.nearest import Nearest, ask, embedded
+from repertory.search.nearest import VectorResult, search_vectors, vectors_of
 from repertory.search.query import Query, check
-from repertory.search.ranking import Ranked, Task, ordered, task_of
-from repertory.search.steps import searched
+from repertory.search.ranking import Ranked, Task, best_first, task_of
+from repertory.search.steps import texts_of_task
 from repertory.telemetry.spans import carried, traced
 from repertory.text import normalized
 
@@ -47,26 +47,28 @@ class SearchEngine:
     """Searches one catalogue. Safe to call from several threads.
 
     Args:
-        keywords: The keyword index. If None, only the semantic arm answers.
+        keywords: The keyword index.
         collection: The vectors. If None, only the keyword arm answers.
         reader: Runs the keyword arm in parallel to the semantic arm.
         embedding: Returns the engine that embeds queries, and waits while it loads; raises
             ModelError if none is available.
-        degraded: Why an arm is unavailable, if one is.
+        degraded: Why the semantic arm is unavailable, if it is.
         precedence: The names of the sources, highest precedence first.
         stale: The names of the sources whose items may be outdated.
         notices: The notices of every answer.
         version: The revision of the index.
         item_cache: The recently shown items, shared with earlier engines.
-        hides: Whether items may be hidden from this engine's callers; see ``visible_subsets``.
         is_gone: Whether an item no longer exists although the index may still have it; None if
             the index is followed.
+
+    Attributes:
+        hides: Whether items may be hidden from this engine's callers; see ``visible_subsets``.
     """
 
     def __init__(  # noqa: PLR0913 - one for each part
         self,
         *,
-        keywords: KeywordIndex | None,
+        keywords: KeywordIndex,
         collection: Searched | None,
         embedding: Callable[[], EmbeddingEngine],
         reader: Executor,
@@ -76,7 +78,6 @@ class SearchEngine:
         notices: Sequence[str] = (),
         version: int = 0,
         item_cache: ItemCache | None = None,
-        hides: bool = False,
         is_gone: Callable[[Entry], bool] | None = None,
     ) -> None:
         self.keywords = keywords
@@ -89,12 +90,12 @@ class SearchEngine:
         self.notices = tuple(notices)
         self._reader = reader
         self._item_cache = item_cache or ItemCache()
-        self.hides = hides
+        self.hides = False
         self._is_gone = is_gone
 
     def over(
         self,
-        keywords: KeywordIndex | None,
+        keywords: KeywordIndex,
         collection: Searched | None,
         *,
         precedence: Sequence[str],
@@ -118,7 +119,6 @@ class SearchEngine:
 
         Raises:
             UsageError: The query is empty or too long, or one of its numbers is out of range.
-            StoreError: Neither arm can answer.
         """
         task = self.rank(query)
         whole = task.texts[0]
@@ -132,32 +132,26 @@ class SearchEngine:
             mode=whole.candidates.mode,
             degraded=" ".join(problems),
             index_version=self.version,
-            items=len(whole.candidates.index),
+            items=len(self.keywords),
             stale_sources=self._stale,
             notices=self.notices_on(whole),
             best_below=0.0 if closest is None else task.merged.confidence[closest],
-            closest="" if closest is None else whole.candidates.index.entry(closest).id,
+            closest="" if closest is None else self.keywords.entry(closest).id,
         )
 
     def _closest(self, task: Task, hits: Sequence[Hit]) -> int | None:
         """The row of the best item below the threshold that was not inferred; None if none."""
-        index, confidence = task.texts[0].candidates.index, task.merged.confidence
+        confidence = task.merged.confidence
         inferred = [hit for hit in hits if hit.evidence.capability]
         shown = [item_key(one) for hit in inferred for one in (hit.id, *hit.duplicates)]
-        out = {*task.reaching(task.query.threshold), *index.rows_of(shown).values()}
+        out = {*task.reaching(task.query.threshold), *self.keywords.rows_of(shown).values()}
         below = [row for row in task.merged.order if row not in out and confidence[row]]
         best = sorted(below, key=confidence.__getitem__, reverse=True)
-        return next((row for row in best if not self._gone([[row]], index)), None)
-
-    @property
-    def searched_items(self) -> int:
-        """The number of items in the keyword index."""
-        return 0 if self.keywords is None else len(self.keywords)
+        return next((row for row in best if not self._gone([[row]])), None)
 
     def notices_on(self, found: Ranked) -> tuple[str, ...]:
         """The notices of an answer, given the candidates of the whole query."""
-        is_empty = self.keywords is not None and not len(found.candidates.index)
-        if is_empty:
+        if not len(self.keywords):
             return NOTHING_TO_SEARCH, *self.notices
         if found.candidates.mode is not Mode.KEYWORD or found.problems:
             return self.notices
@@ -175,31 +169,29 @@ class SearchEngine:
 
         Raises:
             UsageError: As for ``search``.
-            StoreError: Neither arm can answer.
         """
         check(query)
         query = _as_text(query)
         problems = list(self.degraded)
-        queries = [replace(query, text=text) for text in searched(query.text)]
-        if self.keywords is None:  # rows of different texts would not be comparable
-            del queries[1:]
+        queries = [replace(query, text=text) for text in texts_of_task(query.text)]
         # The keyword arm runs on another thread, because embedding releases the GIL.
-        index = self.keywords or KeywordIndex.empty()
-        reading = [self._reader.submit(carried(self._read), one, index, also) for one in queries]
-        found = self._nearest(queries, reading, problems)
+        reading = [
+            self._reader.submit(carried(self._search_keywords), one, also) for one in queries
+        ]
+        found = self._search_vectors(queries, reading, problems)
         texts = [
             self._ranked(one, words.result()[0], nearest, tuple(problems))
             for one, words, nearest in zip(queries, reading, found, strict=True)
         ]
         return task_of(query, texts)
 
-    def _read(
-        self, query: Query, index: KeywordIndex, also: Sequence[int]
-    ) -> tuple[Words, Callable[..., VectorQuery]]:
+    def _search_keywords(
+        self, query: Query, also: Sequence[int]
+    ) -> tuple[KeywordResult, Callable[..., VectorQuery]]:
         """The results of the keyword arm, and a vector query that lacks only the vector."""
         limit = MAX_BY_WORDS if self.collection else MAX_BY_MEANING
-        words = keyword_candidates(query, index, also, limit=limit)
-        entries = dict(zip(words.likely, index.entries(words.likely), strict=True))
+        words = search_keywords(query, self.keywords, also, limit=limit)
+        entries = dict(zip(words.likely, self.keywords.entries(words.likely), strict=True))
         cached = self._item_cache.get(entries.values())
         if self.collection:  # prepare the explanation of likely hits while the query is embedded
             for entry in [*entries.values()][: query.limit]:
@@ -222,34 +214,18 @@ class SearchEngine:
     def _ranked(
         self,
         query: Query,
-        words: Words,
-        nearest: Nearest | None,
+        words: KeywordResult,
+        nearest: VectorResult | None,
         problems: tuple[str, ...],
     ) -> Ranked:
         """The ranked candidates of one text."""
-        index = self.keywords
-        mode = Mode.HYBRID if nearest else Mode.KEYWORD
-        if index is None:
-            if nearest is None or self.collection is None:
-                raise StoreError("Neither arm can answer: " + " ".join(problems))
-            index = _index_of(nearest.matches, self.collection)
-            words = keyword_candidates(query, index)
-            mode = Mode.SEMANTIC
-        candidates = all_candidates(
-            query,
-            index,
-            words=words,
-            nearest=nearest.matches if nearest else (),
-            cosines_of=nearest.cosines if nearest else lambda _: {},
-            calibration=nearest.calibration if nearest else Calibration(),
-            mode=mode,
-        )
-        confidence, notes = edited(candidates, confidences(candidates))
+        candidates = all_candidates(query, self.keywords, words, nearest)
+        confidence, notes = apply_policies(candidates, confidences(candidates))
         return Ranked(
             candidates=candidates,
             confidence=confidence,
             notes=notes,
-            order=ordered(candidates, confidence, self._precedence),
+            order=best_first(candidates, confidence, self._precedence),
             problems=problems,
             records=nearest.records if nearest else {},
         )
@@ -269,62 +245,55 @@ class SearchEngine:
             problems: A list that gets the error if whole items could not be read.
             max_copies: The maximum number of copies that a hit names.
         """
-        whole = task.texts[0].candidates
-        reached = task.reaching(query.threshold)
-        groups, away = self._groups_left(reached, whole.index, query.limit)
+        index = self.keywords
+        groups, away = self._groups_left(task.reaching(query.threshold), query.limit)
         first = [one for one, *_ in groups]
-        copies = [
-            tuple(whole.index.entry(row).id for row in same[:max_copies]) for _, *same in groups
-        ]
-        cut = replace(query, text=whole.query.text)
+        copies = [tuple(index.entry(row).id for row in same[:max_copies]) for _, *same in groups]
         sure = task.merged.confidence
         usual = [row for row in task.reaching(DEFAULT_THRESHOLD) if row not in away]
-        direct = [sure[one] for one, *_ in _groups(usual, whole.index, query.limit)]
+        direct = [sure[one] for one, *_ in _groups(usual, index, query.limit)]
         shown = {
             one
             for row, same in zip(first, copies, strict=True)
             if sure[row] >= DEFAULT_THRESHOLD
-            for one in (whole.index.entry(row).id, *same)
+            for one in (index.entry(row).id, *same)
         }
+        asked = replace(query, text=task.texts[0].candidates.query.text)
+        inference = Inference(asked, index, direct, shown)
         # Read everything at once, because with a Qdrant server each read is a request.
-        needed = items_for(cut, whole.index, direct, shown)
-        wanted = [*_with_body(whole.index, first), *needed]
+        wanted = [*_with_body(index, first), *inference.needed_items()]
         items = self.available_items(wanted, problems, task.records)
         hits = [
             replace(hit, duplicates=same)
             for hit, same in zip(self._explained(task, first, items), copies, strict=True)
         ]
-        return beside(hits, infer(cut, whole.index, direct, items, shown))[: query.limit]
+        return with_inferred(hits, inference.hits(items))[: query.limit]
 
-    def _groups_left(
-        self, rows: Sequence[int], index: KeywordIndex, limit: int
-    ) -> tuple[list[list[int]], set[int]]:
+    def _groups_left(self, rows: Sequence[int], limit: int) -> tuple[list[list[int]], set[int]]:
         """The first groups of duplicates without items that are gone, and the rows of those."""
-        groups = _groups(rows, index, limit)
+        groups = _groups(rows, self.keywords, limit)
         away: set[int] = set()
-        while gone := self._gone(groups, index):
+        while gone := self._gone(groups):
             # If the first of some copies is gone, the group may now rank lower.
             away |= gone
-            groups = _groups([row for row in rows if row not in away], index, limit)
+            groups = _groups([row for row in rows if row not in away], self.keywords, limit)
         return groups, away
 
-    def _gone(self, groups: Sequence[Sequence[int]], index: KeywordIndex) -> set[int]:
+    def _gone(self, groups: Sequence[Sequence[int]]) -> set[int]:
         """The rows whose items no longer exist."""
         if self._is_gone is None:
             return set()
-        return {row for group in groups for row in group if self._is_gone(index.entry(row))}
+        entry = self.keywords.entry
+        return {row for group in groups for row in group if self._is_gone(entry(row))}
 
     def hits_at(self, task: Task, rows: Sequence[int]) -> list[Hit]:
         """The hits for some rows, each explained by the text that it fits best."""
-        index = task.texts[0].candidates.index
-        items = self.available_items(_with_body(index, rows), given=task.records)
+        items = self.available_items(_with_body(self.keywords, rows), given=task.records)
         return self._explained(task, rows, items)
 
     def _explained(self, task: Task, rows: Sequence[int], items: Mapping[str, Item]) -> list[Hit]:
-        index = task.texts[0].candidates.index
-        entries = index.entries(rows)
         hits = []
-        for row, entry in zip(rows, entries, strict=True):
+        for row, entry in zip(rows, self.keywords.entries(rows), strict=True):
             ranked, place = task.best_of(row)
             hits.append(
                 explained(
@@ -333,7 +302,7 @@ class SearchEngine:
                     task.merged.confidence[row],
                     items.get(entry.id),
                     ranked.notes.get(place, ()),
-                    shadowing(index, entry, self._precedence, self._is_gone),
+                    shadowing(self.keywords, entry, self._precedence, self._is_gone),
                 )
             )
         return hits
@@ -361,9 +330,8 @@ class SearchEngine:
         If reading fails, the error is added to ``problems``; it is not if there is no collection.
         ``given`` are records that were already read, by id, as JSON.
         """
-        index = self.keywords or KeywordIndex.empty()
-        rows = index.rows_of([item_key(item_id) for item_id in ids])
-        found = self._item_cache.get(index.entries(rows.values()))
+        rows = self.keywords.rows_of([item_key(item_id) for item_id in ids])
+        found = self._item_cache.get(self.keywords.entries(rows.values()))
         given = given or {}
         came = list(items_of_json(given[item_id] for item_id in ids if item_id in given))
         self._item_cache.keep(came)
@@ -382,19 +350,17 @@ class SearchEngine:
 
     def _duplicate_keys(self, keys: Sequence[int]) -> Sequence[Hashable]:
         """The ``duplicate_key`` for each item key; for an unknown item a unique value."""
-        rows = self.keywords.rows_of(keys) if self.keywords else {}
-        found: Mapping[int, Hashable] = {}
-        if self.keywords and rows:
-            of = self.keywords.duplicate_keys(np.fromiter(rows.values(), np.int64, len(rows)))
-            found = dict(zip(rows, of.tolist(), strict=True))
+        rows = self.keywords.rows_of(keys)
+        of = self.keywords.duplicate_keys(np.fromiter(rows.values(), np.int64, len(rows)))
+        found: Mapping[int, Hashable] = dict(zip(rows, of.tolist(), strict=True))
         return [found.get(key, (key,)) for key in keys]
 
-    def _nearest(
+    def _search_vectors(
         self,
         queries: Sequence[Query],
-        reading: Sequence[Future[tuple[Words, Callable[..., VectorQuery]]]],
+        reading: Sequence[Future[tuple[KeywordResult, Callable[..., VectorQuery]]]],
         problems: list[str],
-    ) -> Sequence[Nearest | None]:
+    ) -> Sequence[VectorResult | None]:
         """The answer of the vectors to each text; None for all, with a problem added, on failure.
 
         None without a problem if the model does not know any word of a text. A single request
@@ -404,10 +370,9 @@ class SearchEngine:
             return [None] * len(queries)
         try:
             embedding = self._embedding()
-            vectors = embedded(embedding, queries)
+            vectors = vectors_of(embedding, queries)
             asked = [one.result()[1] for one in reading]
-            # Without a keyword index, ask with an empty vector too: no other arm can answer.
-            known = [self.keywords is None or bool(vector.any()) for vector in vectors]
+            known = [bool(vector.any()) for vector in vectors]
             wanted = [
                 one(vector=vector)
                 for one, vector, is_known in zip(asked, vectors, known, strict=True)
@@ -415,7 +380,9 @@ class SearchEngine:
             ]
             calibration = embedding.model.calibration or Calibration()
             found = iter(
-                ask(self.collection, wanted, calibration, self._duplicate_keys) if wanted else ()
+                search_vectors(self.collection, wanted, calibration, self._duplicate_keys)
+                if wanted
+                else ()
             )
             return [next(found) if is_known else None for is_known in known]
         except (ModelError, StoreError) as error:
@@ -433,12 +400,6 @@ def _groups(rows: Sequence[int], index: KeywordIndex, limit: int) -> list[list[i
 def _with_body(index: KeywordIndex, rows: Sequence[int]) -> list[str]:
     """The ids of the items that have a body, which tools do not."""
     return [entry.id for entry in index.entries(rows) if entry.kind is not Kind.TOOL]
-
-
-def _index_of(nearest: Sequence[Match], collection: Searched) -> KeywordIndex:
-    """A keyword index of only the items that the vectors found."""
-    records = collection.records(list(dict.fromkeys(match.key for match in nearest)))
-    return KeywordIndex.empty().updated((), items_of(records.values()))
 
 
 def _as_text(query: Query) -> Query:

@@ -13,7 +13,7 @@ from repertory.search.answer import Hit, Mode, rounded_down
 from repertory.search.candidates import MAX_BY_MEANING, Candidates
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Better, Explanation, Word
-from repertory.search.lookup import readable_index, row_of
+from repertory.search.lookup import row_of
 from repertory.search.query import Query
 from repertory.text import counted
 
@@ -33,7 +33,7 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
         UsageError: As for ``SearchEngine.search``.
         StoreError: The items cannot be read now.
     """
-    index = readable_index(engine)
+    index = engine.keywords
     task = engine.rank(query)
     query = task.query
     row = row_of(index, item)
@@ -165,7 +165,8 @@ def _words(found: Candidates, row: int, item: Item | None) -> Iterator[Word]:
     missing = 0
     for term in found.matches.terms:
         share = round(term.rarity / total, 4)
-        if match := found.matches.in_item_term(term, row, places):
+        if found.matches.has(term, row):
+            match = found.matches.in_item(term, row, places)
             fields, spelling = match.fields, match.spelling
             yield Word(typed=term.typed, matched=spelling, fields=fields, share=share)
             continue

@@ -11,7 +11,7 @@ from repertory.memory import trim
 from repertory.stats import watch_status
 
 GROWTH = 1_000  # added or removed items after which freed memory is returned to the system
-REST_INTERVAL_S = 60.0  # after which pages of the keyword index that were read are released
+FREE_INTERVAL_S = 60.0  # after which pages of the keyword index that were read are released
 
 
 class FollowedIndex:
@@ -26,7 +26,7 @@ class FollowedIndex:
         self.feed = feed
         self.verifier = Verifier(feed, recent=is_shared)
         self._trimmed = 0  # the number of items when memory was last returned
-        self._rested_at = float("-inf")
+        self._freed_at = float("-inf")
 
     @property
     def collection(self) -> Collection:
@@ -38,7 +38,7 @@ class FollowedIndex:
         with contextlib.suppress(StoreError):  # the next poll reports missing vectors
             self.verifier.step(now)
 
-    def settle(self) -> None:
+    def return_memory(self) -> None:
         """Return freed memory to the system after many changes.
 
         Each change builds a new index, which temporarily takes twice the memory.
@@ -47,14 +47,14 @@ class FollowedIndex:
             self._trimmed = len(self.feed.index)
             trim()
 
-    def rest(self, now: float) -> None:
+    def free_memory(self, now: float) -> None:
         """Release the pages of the keyword index that searches have read, once per interval.
 
         At 100,000 items the next ten searches take about a millisecond longer each.
         """
-        if now - self._rested_at >= REST_INTERVAL_S:
-            self._rested_at = now
-            self.feed.index.rest()
+        if now - self._freed_at >= FREE_INTERVAL_S:
+            self._freed_at = now
+            self.feed.index.free_memory()
 
 
 def followed(

@@ -42,7 +42,7 @@ def explained(
     close = float(found.close[place])
     places = places_of(entry, item)
     terms = compress(found.matches.terms, found.weights[:, place] > 0)
-    matched = [found.matches.held(term, row, places) for term in terms]
+    matched = [found.matches.in_item(term, row, places) for term in terms]
     held = [match.term for match in matched]
     part = NO_SECTION
     if item and not close:
@@ -52,14 +52,14 @@ def explained(
             part = best_section(item.body, held, found.matches)
     section = part.heading
     cosine, score = float(found.cosine[place]), float(found.keyword[place])
-    semantic, keyword = found.mode is not Mode.KEYWORD, found.mode is not Mode.SEMANTIC
+    semantic = found.mode is Mode.HYBRID
     evidence = Evidence(
         probability=round(probability(confidence), 4),
         semantic=round(_share(float(found.semantic[place])), 4) if semantic else None,
         cosine=round(cosine, 4) if semantic else None,
         semantic_rank=_rank(found.sorted_cosines, cosine, MAX_BY_MEANING) if semantic else None,
-        keyword=round(score, 4) if keyword else None,
-        keyword_rank=_rank(found.sorted_keyword_scores, score, found.limit) if keyword else None,
+        keyword=round(score, 4),
+        keyword_rank=_rank(found.sorted_keyword_scores, score, found.limit),
         name=round(max(close, float(found.similarity[place])), 4),
         terms=tuple(
             Term(typed=one.term.typed, matched=one.spelling, field=next(iter(one.fields), ""))

@@ -1,6 +1,7 @@
 """Offers general tools that can do a job if no hit does it well."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,9 +18,10 @@ from repertory.index.keywords.segment import Segment
 from repertory.index.keywords.tokens import term_of, terms
 from repertory.search.answer import Evidence, Hit, shown_confidence
 from repertory.search.capabilities import BY_NAME, CAPABILITIES, Job, certainty, jobs
-from repertory.search.confidence import probability, reaches
+from repertory.search.confidence import probability
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import boosted
+from repertory.search.evidence import reaches
 from repertory.search.hits import hit
 from repertory.search.query import Query
 from repertory.values import Values
@@ -68,43 +70,130 @@ class _Tools:
 _known: WeakKeyDictionary[Segment, _Tools] = WeakKeyDictionary()
 
 
-def infer(
-    query: Query,
-    index: KeywordIndex,
-    direct: Sequence[float],
-    items: Mapping[str, Item],
-    exclude: Collection[str],
-) -> list[Hit]:
-    """The tools to offer beside the direct hits, best first, down to the query's threshold.
+class Inference:
+    """The tools to offer beside the direct hits of a search.
 
     Args:
         query: The search.
         index: The keyword index.
         direct: The confidences of the hits that reach ``DEFAULT_THRESHOLD``, whatever the query's
-            threshold, up to the limit. No tool gets more than the lowest one.
-        items: The available whole items of ``items_for``, by id.
+            threshold, up to the limit. No tool gets more than the lowest one. Nothing is offered if
+            they leave no room, or if one is good enough.
         exclude: The ids of items that are not offered.
     """
-    ways = _ways(query)
-    if not ways or not _is_wanted(query, direct):
-        return []
-    found: list[Hit] = []
-    for capability, job in ways.items():
-        for entry, *copies in _able(capability, job, query, index, exclude, items):
-            sure = min([FIRST_CONFIDENCE - CONFIDENCE_STEP * len(found), *direct])
-            if entry.policy:
-                sure = min(sure, boosted(sure, entry.policy.boost))
-            sure = shown_confidence(sure)
-            if sure >= query.threshold:
-                why = f"{capability} → {job.label}"
-                evidence = Evidence(probability=round(probability(sure), 4), capability=why)
-                one = hit(entry, sure, f"Capability inference ({why})", evidence)
-                same = tuple(copy.id for copy in copies[:MAX_DUPLICATES])
-                found.append(replace(one, duplicates=same))
-    return sorted(found, key=lambda one: -one.confidence)
+
+    def __init__(
+        self,
+        query: Query,
+        index: KeywordIndex,
+        direct: Sequence[float],
+        exclude: Collection[str],
+    ) -> None:
+        self._query = query
+        self._index = index
+        self._direct = direct
+        self._exclude = exclude
+        is_wanted = len(direct) < query.limit and max(direct, default=0.0) < GOOD_ENOUGH
+        self._jobs = _jobs_by_capability(query) if is_wanted else {}
+
+    def needed_items(self) -> list[str]:
+        """The ids of the whole items that ``hits`` needs: tools whose names alone do not decide."""
+        needed: list[str] = []
+        for capability, job in self._jobs.items():
+            parameters = CAPABILITIES[capability][2]
+            rows, certain = self._possible(capability, job, parameters)
+            rows, certain = rows[certain >= BY_NAME], certain[certain >= BY_NAME]
+            takes = self._have_all_of_one(rows, [terms(word) for word in parameters])
+            best = self._most_certain(rows[takes], certain[takes])
+            needed += [entry.id for entry in self._index.entries(best)]
+        return needed
+
+    def hits(self, items: Mapping[str, Item]) -> list[Hit]:
+        """The tools as hits, best first, down to the query's threshold.
+
+        ``items`` are the available ones of ``needed_items``, by id.
+        """
+        found: list[Hit] = []
+        for capability, job in self._jobs.items():
+            for entry, *copies in self._able(capability, job, items):
+                sure = min([FIRST_CONFIDENCE - CONFIDENCE_STEP * len(found), *self._direct])
+                if entry.policy:
+                    sure = min(sure, boosted(sure, entry.policy.boost))
+                sure = shown_confidence(sure)
+                if sure >= self._query.threshold:
+                    why = f"{capability} → {job.label}"
+                    evidence = Evidence(probability=round(probability(sure), 4), capability=why)
+                    one = hit(entry, sure, f"Capability inference ({why})", evidence)
+                    same = tuple(copy.id for copy in copies[:MAX_DUPLICATES])
+                    found.append(replace(one, duplicates=same))
+        return sorted(found, key=lambda one: -one.confidence)
+
+    def _possible(
+        self, capability: str, job: Job, parameters: Collection[str] = ()
+    ) -> tuple[Rows, Certain]:
+        """The rows of the tools with a capability that may be offered, and how clearly each has it.
+
+        ``parameters`` are those that each tool is assumed to have.
+        """
+        found: list[tuple[Rows, Certain]] = []
+        for part in self._index.parts:
+            segment = part.segment
+            tools = _known.get(segment) or _known.setdefault(segment, _Tools(segment))
+            certain = tools.certain(segment, capability, job, parameters)
+            is_left = certain > 0 if part.alive is None else (certain > 0) & part.alive[tools.rows]
+            found.append((tools.rows[is_left] + np.int32(part.start), certain[is_left]))
+        if not found:
+            return np.zeros(0, np.int32), np.zeros(0, np.int8)
+        rows, certain = (np.concatenate(values) for values in zip(*found, strict=True))
+        excluded = self._index.rows_of([item_key(one) for one in self._exclude]).values()
+        allowed = self._index.allowed(rows, self._query.where) & ~np.isin(rows, [*excluded])
+        return rows[allowed], certain[allowed]
+
+    def _have_all_of_one(self, rows: Rows, phrases: Iterable[list[str]]) -> NDArray[np.bool_]:
+        """Which rows have all terms of at least one phrase."""
+        has = np.zeros(len(rows), np.bool_)
+        for phrase in phrases:
+            has |= np.all([self._index.weights_in(term, rows) > 0 for term in phrase], axis=0)
+        return has
+
+    def _most_certain(self, rows: Rows, certain: Certain) -> list[int]:
+        """The rows of the clearest tools, up to ``MAX_READ``; ties go to more typed words."""
+        if len(rows) > MAX_READ:
+            typed = [self._index.weights_in(term, rows) > 0 for term in self._typed]
+            has = np.sum(typed, axis=0) if typed else np.zeros(len(rows))
+            rows = rows[np.lexsort((self._index.keys_of(rows), -has, -certain))[:MAX_READ]]
+        best: list[int] = rows.tolist()
+        return best
+
+    def _able(self, capability: str, job: Job, items: Mapping[str, Item]) -> list[list[Entry]]:
+        """The tools that have a capability most clearly, each with its copies.
+
+        Ties go to descriptions with more of the query's words. Parameters count if the whole item
+        is among ``items``.
+        """
+        index = self._index
+        best = self._most_certain(*self._possible(capability, job))
+        possible, _ = self._possible(capability, job, CAPABILITIES[capability][2])
+        read = index.rows_of([item_key(one) for one in items]).values()
+        rows = {*best, *possible[np.isin(possible, [*read])].tolist()}
+        found = []
+        for row, entry in zip(rows, index.entries([*rows]), strict=True):
+            schema = items[entry.id].input_schema if entry.id in items else None
+            if sure := certainty(capability, job, entry, (schema or {}).get("properties", ())):
+                names = len(self._typed.intersection(terms(entry.description)))
+                found.append((-sure, -names, entry.id, row, entry))
+        found.sort()
+        keys = index.duplicate_keys(np.array([row for *_, row, _ in found], np.int64)).tolist()
+        groups = grouped(keys, lambda place: found[place][-1])[:MAX_TOOLS]
+        return [[found[place][-1] for place in places] for places in groups]
+
+    @cached_property
+    def _typed(self) -> frozenset[str]:
+        """The terms of the query."""
+        return frozenset(terms(plain(self._query.text)))
 
 
-def beside(hits: list[Hit], inferred: Sequence[Hit]) -> list[Hit]:
+def with_inferred(hits: list[Hit], inferred: Sequence[Hit]) -> list[Hit]:
     """Add inferred hits: after the hits that reach the default threshold, among the weaker ones."""
     if not inferred:
         return hits
@@ -119,121 +208,13 @@ def beside(hits: list[Hit], inferred: Sequence[Hit]) -> list[Hit]:
     return [*usual, *sorted([*inferred, *weak], key=lambda hit: -hit.confidence)]
 
 
-def items_for(
-    query: Query, index: KeywordIndex, direct: Sequence[float], exclude: Collection[str]
-) -> list[str]:
-    """The ids of the whole items that ``infer`` needs: tools whose names alone do not decide.
-
-    The arguments are those of ``infer``.
-    """
-    ways = _ways(query)
-    if not ways or not _is_wanted(query, direct):
-        return []
-    unsure: list[str] = []
-    for capability, job in ways.items():
-        wanted = CAPABILITIES[capability][2]
-        rows, certain = _offered(query, index, exclude, capability, job, wanted)
-        rows, certain = rows[certain >= BY_NAME], certain[certain >= BY_NAME]
-        takes = _has_all_of_one(index, rows, [terms(word) for word in wanted])
-        best = _most_certain(query, index, rows[takes], certain[takes])
-        unsure += [entry.id for entry in index.entries(best)]
-    return unsure
-
-
-def _is_wanted(query: Query, direct: Sequence[float]) -> bool:
-    """Whether the direct hits, given by confidence, leave room and none is good enough."""
-    return len(direct) < query.limit and max(direct, default=0.0) < GOOD_ENOUGH
-
-
-def _ways(query: Query) -> dict[str, Job]:
+def _jobs_by_capability(query: Query) -> dict[str, Job]:
     """The capabilities that can do the requested jobs, each with the first such job."""
-    ways: dict[str, Job] = {}
+    found: dict[str, Job] = {}
     for job in jobs(query.text):
         for capability in job.by:
-            ways.setdefault(capability, job)
-    return ways
-
-
-def _offered(
-    query: Query,
-    index: KeywordIndex,
-    out: Collection[str],
-    capability: str,
-    job: Job,
-    parameters: Collection[str] = (),
-) -> tuple[Rows, Certain]:
-    """The rows of the tools with a capability that may be offered, and how clearly each has it.
-
-    Args:
-        query: The search.
-        index: The keyword index.
-        out: The ids of items that are not offered.
-        capability: The capability.
-        job: The job to do.
-        parameters: The parameters that each tool is assumed to have.
-    """
-    found: list[tuple[Rows, Certain]] = []
-    for part in index.parts:
-        tools = _known.get(part.segment) or _known.setdefault(part.segment, _Tools(part.segment))
-        certain = tools.certain(part.segment, capability, job, parameters)
-        is_left = certain > 0 if part.alive is None else (certain > 0) & part.alive[tools.rows]
-        found.append((tools.rows[is_left] + np.int32(part.start), certain[is_left]))
-    if not found:
-        return np.zeros(0, np.int32), np.zeros(0, np.int8)
-    rows, certain = (np.concatenate(values) for values in zip(*found, strict=True))
-    excluded = [*index.rows_of([item_key(one) for one in out]).values()]
-    allowed = index.allowed(rows, query.where) & ~np.isin(rows, excluded)
-    return rows[allowed], certain[allowed]
-
-
-def _has_all_of_one(
-    index: KeywordIndex, rows: Rows, phrases: Iterable[list[str]]
-) -> NDArray[np.bool_]:
-    """Which rows have all terms of at least one phrase."""
-    has = np.zeros(len(rows), np.bool_)
-    for phrase in phrases:
-        has |= np.all([index.weights_in(term, rows) > 0 for term in phrase], axis=0)
-    return has
-
-
-def _most_certain(query: Query, index: KeywordIndex, rows: Rows, certain: Certain) -> list[int]:
-    """The rows of the clearest tools, up to ``MAX_READ``; ties go to more words of the query."""
-    if len(rows) > MAX_READ:
-        typed = [index.weights_in(term, rows) > 0 for term in {*terms(plain(query.text))}]
-        has = np.sum(typed, axis=0) if typed else np.zeros(len(rows))
-        rows = rows[np.lexsort((index.keys_of(rows), -has, -certain))[:MAX_READ]]
-    best: list[int] = rows.tolist()
-    return best
-
-
-def _able(
-    capability: str,
-    job: Job,
-    query: Query,
-    index: KeywordIndex,
-    out: Collection[str],
-    items: Mapping[str, Item],
-) -> list[list[Entry]]:
-    """The tools that have a capability most clearly, each with its copies.
-
-    Ties go to descriptions with more of the query's words. Parameters count if the whole item is
-    among ``items``.
-    """
-    typed = set(terms(plain(query.text)))
-    best = _most_certain(query, index, *_offered(query, index, out, capability, job))
-    possible, _ = _offered(query, index, out, capability, job, CAPABILITIES[capability][2])
-    read = index.rows_of([item_key(one) for one in items]).values()
-    rows = {*best, *possible[np.isin(possible, [*read])].tolist()}
-    found = []
-    for row, entry in zip(rows, index.entries([*rows]), strict=True):
-        schema = items[entry.id].input_schema if entry.id in items else None
-        if sure := certainty(capability, job, entry, (schema or {}).get("properties", ())):
-            names = len(typed.intersection(terms(entry.description)))
-            found.append((-sure, -names, entry.id, row, entry))
-    found.sort()
-    keys = index.duplicate_keys(np.array([row for *_, row, _ in found], np.int64)).tolist()
-    groups = grouped(keys, lambda place: found[place][-1])[:MAX_TOOLS]
-    return [[found[place][-1] for place in places] for places in groups]
+            found.setdefault(capability, job)
+    return found
 
 
 def _tools_with(segment: Segment, words: Collection[str]) -> list[int]:
@@ -243,8 +224,7 @@ def _tools_with(segment: Segment, words: Collection[str]) -> list[int]:
     servers = columns["server"].values
     found = columns["server"].is_any([one for one in servers if not stems.isdisjoint(terms(one))])
     for term in stems:
-        if (number := postings.id_of(term)) is not None:
-            rows, weights = postings.of_term(number)
-            found[rows[reaches(weights, NAME.least)]] = True
+        rows, weights = postings.of_term(term)
+        found[rows[reaches(weights, NAME.least)]] = True
     rows_found: list[int] = np.flatnonzero(found & columns["kind"].is_any([Kind.TOOL])).tolist()
     return rows_found

@@ -114,7 +114,7 @@ class LiveSearch:
 
     def close(self) -> None:
         """Close the collections. Closing twice is allowed."""
-        self._let_go(float("inf"))
+        self._close_replaced(float("inf"))
         if self._index is not None:
             self._index.collection.close()
         self._index = self._subsets = None
@@ -127,7 +127,7 @@ class LiveSearch:
         """
         before = self._index
         self._poll(self._clock())
-        self._let_go(float("inf"))
+        self._close_replaced(float("inf"))
         # A feed that was just opened is up to date, because every write first drops the snapshot.
         if before is not None and before is self._index and "vectors" not in self._missing:
             self._advance(before, 0.0)
@@ -221,9 +221,9 @@ class LiveSearch:
         interval = FIRST_POLL_S if self._is_first else POLL_INTERVAL_S
         if now - self._polled_at >= interval:
             self._poll(now)
-            self._let_go(now)
+            self._close_replaced(now)
             if self._index is not None:
-                self._index.rest(now)
+                self._index.free_memory(now)
         if self._index is None:
             self._stopping.wait(FIRST_POLL_S)
         elif "vectors" in self._missing:
@@ -232,7 +232,7 @@ class LiveSearch:
             is_urgent = self._index.verifier.is_urgent
             self._advance(self._index, URGENT_WAIT_S if is_urgent else interval / 2)
             self._index.verify(self._clock())
-            self._show()
+            self._use_new_index()
 
     def _poll(self, now: float) -> None:
         """Read the alias and the state of the sources."""
@@ -260,7 +260,7 @@ class LiveSearch:
         """Take over the watch's report, which also says who may see what."""
         with self._replacing:
             if self._read_sources(self._searched) or is_new:
-                self._replace()
+                self._replace_engine()
 
     def _note_failure(self, name: str | None, error: str, now: float) -> bool:
         """Record why the store or a collection is unreadable; whether the engine loses a part."""
@@ -290,7 +290,7 @@ class LiveSearch:
             self._index = index
             self._missing.pop("index", None)
             self._read_sources(name)
-            self._replace()
+            self._replace_engine()
         _log.info("index_opened", extra={"collection": name, "items": len(index.feed.index)})
 
     def _search_words_of(self, name: str, now: float) -> None:
@@ -308,7 +308,8 @@ class LiveSearch:
             self._read_sources(name)
             keywords, version, _ = stored
             degraded = [self._missing["index"]]
-            self._become(self._factory.engine(keywords, None, version, self.sources, degraded))
+            engine = self._factory.engine(keywords, None, version, self.sources, degraded)
+            self._make_current(engine)
 
     def _advance(self, index: FollowedIndex, wait: float) -> None:
         """Apply the deltas. Without them, the verification finds changes."""
@@ -318,15 +319,15 @@ class LiveSearch:
         except StoreError as error:
             self._missing["deltas"] = f"Changes are found later than usual: {error}"
             self._stopping.wait(wait)
-        if not self._show():
-            index.settle()
+        if not self._use_new_index():
+            index.return_memory()
 
-    def _show(self) -> bool:
+    def _use_new_index(self) -> bool:
         """Use the feed's current keyword index; whether it is a new one."""
         searched = self._subsets.engine.keywords if self._subsets else None
         if self._index is None or searched is self._index.feed.index:
             return False
-        self._replace()
+        self._replace_engine()
         return True
 
     def _watch_model(self) -> None:
@@ -348,7 +349,7 @@ class LiveSearch:
         """Read the watch's report on the sources; whether it changed."""
         return self._reports.read(collection, is_served=bool(self._threads))
 
-    def _replace(self) -> None:
+    def _replace_engine(self) -> None:
         """Make a search engine from the current parts."""
         with self._replacing:
             if self._index is None:
@@ -368,16 +369,16 @@ class LiveSearch:
                 self.sources,
                 [unavailable] if unavailable else [],
             )
-            self._become(engine)
+            self._make_current(engine)
 
-    def _become(self, engine: SearchEngine) -> None:
+    def _make_current(self, engine: SearchEngine) -> None:
         """Make an engine the current one."""
         before, self._subsets = self._subsets, Subsets(engine, self.sources)
         self._ready.set()
         if before is not None and self._threads:
             self._subsets.prepare(before)
 
-    def _let_go(self, now: float) -> None:
+    def _close_replaced(self, now: float) -> None:
         """Close replaced collections that no search uses any more."""
         for _, collection in [old for old in self._old if now - old[0] > GRACE_S]:
             collection.close()

@@ -3,7 +3,7 @@
 import re
 
 from repertory.catalogue.item import Item
-from repertory.errors import StoreError, UnknownItemError
+from repertory.errors import UnknownItemError
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter
@@ -12,34 +12,11 @@ from repertory.search.engine import SearchEngine
 MAX_SUGGESTED = 3
 
 
-def readable_index(engine: SearchEngine) -> KeywordIndex:
-    """The keyword index of an engine; StoreError if it is unavailable."""
-    if engine.keywords is None:
-        raise StoreError("The items cannot be read now: " + " ".join(engine.degraded))
-    return engine.keywords
-
-
-def entries(engine: SearchEngine, where: Filter) -> list[Entry]:
-    """The indexed entries that a filter allows, by id.
-
-    Raises:
-        StoreError: The items cannot be read now.
-    """
-    index = readable_index(engine)
+def entries(index: KeywordIndex, where: Filter) -> list[Entry]:
+    """The entries that a filter allows, by id."""
     rows = index.all_rows()
     found = index.entries(rows[index.allowed(rows, where)].tolist())
     return sorted(found, key=lambda entry: entry.id)
-
-
-def page(
-    engine: SearchEngine, where: Filter, limit: int, offset: int = 0, after: str = ""
-) -> tuple[list[Entry], int]:
-    """A page of the entries that a filter allows, and the total number; see ``paging``.
-
-    Raises:
-        StoreError: The items cannot be read now.
-    """
-    return readable_index(engine).page(where, limit, offset, after)
 
 
 def item(engine: SearchEngine, item: str) -> Item:
@@ -51,10 +28,9 @@ def item(engine: SearchEngine, item: str) -> Item:
     """
     if found := engine.items([item]):
         return found[item]
-    if engine.keywords is not None:
-        item_id = engine.keywords.entry(row_of(engine.keywords, item)).id
-        if found := engine.items([item_id]):
-            return found[item_id]
+    item_id = engine.keywords.entry(row_of(engine.keywords, item)).id
+    if found := engine.items([item_id]):
+        return found[item_id]
     raise unknown(engine.keywords, item)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import islice
 
+import msgspec
 from msgspec.structs import replace
 
 from repertory.embedding.engine import EmbeddingEngine, Vectors
@@ -10,7 +11,7 @@ from repertory.embedding.models import Calibration
 from repertory.errors import StoreError
 from repertory.index.keywords.matches import MAX_WITH_COPIES
 from repertory.index.keywords.query_words import plain
-from repertory.index.vectors import Match, Searched, VectorAnswer, VectorQuery, nearest
+from repertory.index.vectors import Match, Searched, VectorQuery, nearest
 from repertory.search.query import Query
 from repertory.search.steps import MAX_EMBEDDED
 from repertory.telemetry.spans import traced
@@ -23,40 +24,35 @@ MIN_ITEMS = 20
 MAX_POINTS = 1_000
 
 
-class Nearest:
+class VectorResult(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of the vectors to one text.
 
     Attributes:
-        calibration: The calibration of the model.
+        collection: The points.
+        query: The query.
         matches: The nearest points, best first. Copies count once towards the query's limit.
+        scores: The cosines of the query's ``keys`` without a match, by key.
         records: Records of likely items, by id, as JSON.
+        calibration: The calibration of the model.
     """
 
-    def __init__(
-        self,
-        collection: Searched,
-        query: VectorQuery,
-        answer: VectorAnswer,
-        calibration: Calibration,
-        duplicate_keys_of: DuplicateKeysOf,
-    ) -> None:
-        self.calibration = calibration
-        self.matches = _of_enough_items(collection, query, answer.matches, duplicate_keys_of)
-        self.records = answer.records
-        self._collection = collection
-        self._query = query
-        self._scores = answer.scores
+    collection: Searched
+    query: VectorQuery
+    matches: Sequence[Match]
+    scores: Mapping[int, float] = {}
+    records: Mapping[str, str] = {}
+    calibration: Calibration
 
     def cosines(self, keys: Sequence[int]) -> Mapping[int, float]:
         """The cosines of items without a match, by key; missing ones are left out.
 
         Items that were not part of the query are requested now, and left out if that fails.
         """
-        scores = dict(self._scores)
-        if rest := [*{*keys}.difference(self._query.keys)]:
+        scores = dict(self.scores)
+        if rest := [*{*keys}.difference(self.query.keys)]:
             try:
-                (more,) = self._collection.query(
-                    [replace(self._query, limit=1, keys=rest, likely=(), points=None)]
+                (more,) = self.collection.query(
+                    [replace(self.query, limit=1, keys=rest, likely=(), points=None)]
                 )
             except StoreError:
                 pass
@@ -66,12 +62,12 @@ class Nearest:
 
 
 @traced("search vectors")
-def ask(
+def search_vectors(
     collection: Searched,
     queries: Sequence[VectorQuery],
     calibration: Calibration,
     duplicate_keys_of: DuplicateKeysOf,
-) -> list[Nearest]:
+) -> list[VectorResult]:
     """Send all vector queries of a search to a collection at once.
 
     Args:
@@ -83,10 +79,16 @@ def ask(
     Raises:
         StoreError: The collection is unavailable.
     """
-    answers = zip(queries, collection.query(queries), strict=True)
     return [
-        Nearest(collection, query, answer, calibration, duplicate_keys_of)
-        for query, answer in answers
+        VectorResult(
+            collection=collection,
+            query=query,
+            matches=_of_enough_items(collection, query, answer.matches, duplicate_keys_of),
+            scores=answer.scores,
+            records=answer.records,
+            calibration=calibration,
+        )
+        for query, answer in zip(queries, collection.query(queries), strict=True)
     ]
 
 
@@ -118,7 +120,7 @@ def _of_enough_items(
 
 
 @traced("embed the query")
-def embedded(engine: EmbeddingEngine, queries: Sequence[Query]) -> Vectors:
+def vectors_of(engine: EmbeddingEngine, queries: Sequence[Query]) -> Vectors:
     """The vectors of a query as a whole and of its steps: shape ``(texts, dimension)``.
 
     Raises:

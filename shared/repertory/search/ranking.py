@@ -82,7 +82,9 @@ def task_of(query: Query, texts: Sequence[Ranked]) -> Task:
     return Task(query=query, texts=texts, merged=replace(merged, confidence=shown))
 
 
-def ordered(candidates: Candidates, confidence: Confidences, precedence: Precedence) -> list[int]:
+def best_first(
+    candidates: Candidates, confidence: Confidences, precedence: Precedence
+) -> list[int]:
     """The places of the candidates, best first.
 
     Ties are broken by how harmless a tool is, then by the precedence of the source, then by id.

@@ -68,7 +68,7 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
     text: Mapping[int, int]
 
 
-def searched(text: str) -> list[str]:
+def texts_of_task(text: str) -> list[str]:
     """The texts to search for a task: its beginning, then its steps if it has several."""
     text = text.strip()  # so that its beginning is not blank
     found = steps(text)

@@ -36,7 +36,7 @@ class VisibleCollection(Searched):
 
     Args:
         collection: The collection.
-        index: The visible items; None if there is no keyword index.
+        index: The visible items.
         sources: The names of the visible sources.
         is_filtered: Whether the collection may hold points of other sources.
     """
@@ -44,7 +44,7 @@ class VisibleCollection(Searched):
     def __init__(
         self,
         collection: Searched,
-        index: KeywordIndex | None,
+        index: KeywordIndex,
         sources: frozenset[str],
         *,
         is_filtered: bool,
@@ -63,8 +63,7 @@ class VisibleCollection(Searched):
     @override
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
         """The records of visible items. Hidden items are not read, so timing reveals nothing."""
-        if self._index is not None:
-            keys = [*self._index.rows_of(keys)]
+        keys = [*self._index.rows_of(keys)]
         found = self._collection.records(keys) if keys else {}
         seen = self._sources
         return {one: record for one, record in found.items() if record.get("source") in seen}
@@ -106,9 +105,8 @@ def subset_of(engine: SearchEngine, sources: KnownSources, visible: frozenset[st
         sources: The state of all sources.
         visible: The names of the visible sources.
     """
-    index = engine.keywords.only(visible) if engine.keywords is not None else None
-    is_whole = index is engine.keywords and visible.issuperset(sources.audiences)
-    hides = index is None or not is_whole
+    index = engine.keywords.only(visible)
+    hides = index is not engine.keywords or not visible.issuperset(sources.audiences)
     collection = engine.collection
     if collection is not None:
         collection = VisibleCollection(collection, index, visible, is_filtered=hides)
@@ -118,7 +116,7 @@ def subset_of(engine: SearchEngine, sources: KnownSources, visible: frozenset[st
         collection,
         precedence=seen.names,
         stale=seen.stale,
-        notices=seen.every_notice(engine.searched_items),
+        notices=seen.every_notice(len(engine.keywords)),
         hides=hides,
     )
 

@@ -229,7 +229,7 @@ class SkillVectors:
 
 def _parts_of(engine: SearchEngine | None, model: Model) -> tuple[Searched, KeywordIndex] | None:
     """The vectors of a catalogue and its items; None if it has no vectors of this model."""
-    if engine is None or engine.collection is None or engine.keywords is None:
+    if engine is None or engine.collection is None:
         return None
     is_same = model_slug(engine.collection.name) == model.slug
     return (engine.collection, engine.keywords) if is_same else None

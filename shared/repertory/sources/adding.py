@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from repertory.errors import UsageError
-from repertory.files import expanded
+from repertory.sources.entry import path_of
 from repertory.sources.fetched.http import Response, get
 from repertory.sources.fetched.urls import is_http, shown
 from repertory.sources.registry import implementation
@@ -59,10 +59,15 @@ class Address:
 
     @property
     def path(self) -> Path | None:
-        """The file or folder at the address; None if there is no such path."""
-        path = Path(os.path.abspath(self._directory / expanded(self.text)))  # noqa: PTH100 - links stay
-        is_there = os.path.exists(path)  # noqa: PTH110 - False also below a closed folder
-        return path if "://" not in self.text and is_there else None
+        """The file or folder at the address; None if there is no such path.
+
+        Raises:
+            ConfigurationError: The address begins with the home of an unknown user.
+        """
+        if "://" in self.text:
+            return None
+        path = os.path.abspath(path_of(self.text, self._directory))  # noqa: PTH100 - links stay
+        return Path(path) if os.path.exists(path) else None  # noqa: PTH110 - False below a closed folder
 
     @property
     def is_http(self) -> bool:
@@ -98,6 +103,7 @@ def recognise(address: Address) -> Recognised:
 
     Raises:
         UsageError: It has no known type.
+        ConfigurationError: It begins with the home of an unknown user.
         SourceError: It cannot be reached.
     """
     for kind in _TYPES:

@@ -4,7 +4,7 @@ import contextlib
 import functools
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,10 +99,12 @@ class Catalogue(msgspec.Struct, frozen=True):
 class _StandIn(Source):
     """Stands in for a source that is not read. It has the same identity, so its items are kept."""
 
-    def __init__(self, name: str, identity: Mapping[str, Any], error: str) -> None:
+    def __init__(
+        self, name: str, identity: Mapping[str, Any], error: str, location: str = ""
+    ) -> None:
         self.type = str(identity.get("type", ""))
         self.name = name
-        self.location = ""
+        self.location = location
         self._identity = identity
         self._error = error
 
@@ -139,15 +141,12 @@ class Withheld(_StandIn):
 
 
 def build_catalogue(
-    entries: Iterable[Mapping[str, Any]],
+    entries: Sequence[Mapping[str, Any]],
     base: Path,
     *,
     found: bool = False,
     known: Mapping[str, Mapping[str, Any]] | None = None,
-    passed_over: Iterable[PassedOver] = (),
     named: Sequence[str] = (),
-    rules: tuple[Rule, ...] = (),
-    withheld: Iterable[tuple[Mapping[str, Any], str]] = (),
 ) -> Catalogue:
     """Build the sources of configuration entries.
 
@@ -162,48 +161,73 @@ def build_catalogue(
             are now missing are kept as ``Unreadable``. This also applies to a written entry whose
             file of servers is unreadable, because hosts write such files, too. It does not apply
             if any entry has a ``visible_to``.
-        passed_over: The places that discovery did not take.
         named: The files that the user named for this call, as the ``config`` of an entry. It is
             then not a problem if other files define the same servers.
-        rules: The configuration's policies.
-        withheld: The entries that are not read until the user trusts their file, each with
-            instructions to do so.
 
     Raises:
         ConfigurationError: A written entry is invalid, or two sources have the same name.
     """
     sources: dict[str, Source] = {}
-    missing: dict[str, Source] = {}
+    of_named: set[str] = set()  # the names of the sources whose files the user named
+    unreadable: dict[str, Source] = {}
     problems: list[Problem] = []
-    passed = list(passed_over)
-    entries = list(entries)
+    passed: list[PassedOver] = []
     # Strict with ``visible_to``: stand-ins do not have it, and problems may name hidden sources.
     is_lenient = not any("visible_to" in entry for entry in entries)
-    taken: dict[str, bool] = {}  # by source name, whether the user named its file
     for entry in entries:
+        is_named = _is_named(entry, named)
         try:
             built = _build(entry, base, sources, number=found)
             passed += _left_out(entry, base, is_empty=found and not built)
-            is_named = _is_named(entry, named)
-            for source in built:
-                first = sources.setdefault(source.name, source)
-                first.visible_to = first.visible_to or source.visible_to  # either may restrict it
-                if not taken.setdefault(source.name, is_named) and first is not source:
-                    problems.append(_repeated(source, first))
         except ConfigurationError as exc:
-            is_named = _is_named(entry, named) or bool(found and entry.get("trusted"))
-            if is_named or not is_lenient or not (found or _is_of_file(entry, base, exc)):
+            must_be_valid = is_named or bool(found and entry.get("trusted")) or not is_lenient
+            if must_be_valid or not (found or _is_of_file(entry, base, exc)):
                 raise
             problems.append(Problem(severity=Severity.ERROR, message=str(exc)))
             for name, identity in (known or {}).items():
-                missing.setdefault(name, Unreadable(name, identity, str(exc)))
-    for name, source in missing.items():
+                unreadable.setdefault(name, Unreadable(name, identity, str(exc)))
+            continue
+        for source in built:
+            first = sources.setdefault(source.name, source)
+            first.visible_to = first.visible_to or source.visible_to  # either may restrict it
+            if first is source and is_named:
+                of_named.add(source.name)
+            elif first is not source and source.name not in of_named:
+                problems.append(_repeated(source, first))
+    for name, source in unreadable.items():
         sources.setdefault(name, source)
+    folders = [source for source in sources.values() if isinstance(source, FolderSource)]
+    for folder in folders:
+        folder.share(folders)
+    return Catalogue(tuple(sources.values()), tuple(problems), passed_over=tuple(passed))
+
+
+def withheld_sources(
+    entries: Iterable[tuple[Mapping[str, Any], str]],
+    base: Path,
+    known: Mapping[str, Mapping[str, Any]],
+    names: Iterable[str],
+) -> list[Source]:
+    """Build stand-ins for the entries that are not read until the user trusts their file.
+
+    Args:
+        entries: The entries, each with instructions to trust its file.
+        base: The folder that relative paths start from.
+        known: ``Catalogue.known`` of the last run.
+        names: The names of the catalogue's other sources.
+
+    Raises:
+        ConfigurationError: An entry is invalid.
+    """
+    found: list[Source] = []
+    taken = set(names)
     # Any of their files may define a server of the last run, so entries with ``visible_to`` first.
-    for entry, reason in sorted(withheld, key=lambda one: "visible_to" not in one[0]):
-        sources |= {one.name: one for one in _withheld(entry, base, reason, known or {}, sources)}
-    _share(sources.values())
-    return Catalogue(tuple(sources.values()), tuple(problems), rules, tuple(passed))
+    for entry, reason in sorted(entries, key=lambda one: "visible_to" not in one[0]):
+        for source in _withheld(entry, base, reason, known, taken):
+            source.visible_to = visible_to_of(entry)
+            found.append(source)
+            taken.add(source.name)
+    return found
 
 
 def _left_out(entry: Mapping[str, Any], base: Path, *, is_empty: bool) -> list[PassedOver]:
@@ -230,12 +254,6 @@ def _is_of_file(entry: Mapping[str, Any], base: Path, error: ConfigurationError)
     return False
 
 
-def _share(sources: Iterable[Source]) -> None:
-    folders = [source for source in sources if isinstance(source, FolderSource)]
-    for folder in folders:
-        folder.share(folders)
-
-
 def _build(
     entry: Mapping[str, Any], base: Path, taken: Mapping[str, Source], *, number: bool
 ) -> list[Source]:
@@ -257,34 +275,32 @@ def _withheld(
     base: Path,
     reason: str,
     known: Mapping[str, Mapping[str, Any]],
-    taken: Mapping[str, Source],
+    taken: Collection[str],
 ) -> list[Withheld]:
-    """The stand-ins for an entry, visible to the same groups as its sources.
-
-    A file that defines its sources is not read.
-    """
-    found: list[Withheld] = []
-    visible_to, files, kind = visible_to_of(entry), files_to_trust(entry, base), entry.get("type")
+    """The stand-ins for the sources of an entry. A file that defines its sources is not read."""
+    files, kind = files_to_trust(entry, base), str(entry.get("type"))
     if files is None:
-        for source in build(entry, base):
-            found.append(Withheld(_free(source.name, taken), source.identity(), reason))
-            found[-1].location = source.location
-    else:
-        last = {name: one for name, one in known.items() if one.get("type") == kind}
-        for name in sorted(last.keys() - taken.keys()):
-            found.append(Withheld(name, last[name], reason))
-            found[-1].needs_trust = True  # so that the next run knows its identity, too
-        if not found:
-            names = [file.name if is_name(file.name) else kind for file in files]
-            name = _free(str(next(iter(names), kind)), taken)
-            identity = {"type": kind, "name": name, "files": [str(file) for file in files]}
-            found.append(Withheld(name, identity, reason))
+        return [
+            Withheld(_free(one.name, taken), one.identity(), reason, one.location)
+            for one in build(entry, base)
+        ]
+    found = [
+        Withheld(name, identity, reason)
+        for name, identity in sorted(known.items())
+        if identity.get("type") == kind and name not in taken
+    ]
     for one in found:
-        one.visible_to = visible_to
-    return found
+        one.needs_trust = True  # so that the next run knows its identity, too
+    if found:
+        return found
+    name = next((file.name for file in files[:1] if is_name(file.name)), kind)
+    name = _free(name, taken)
+    identity = {"type": kind, "name": name, "files": [str(file) for file in files]}
+    return [Withheld(name, identity, reason)]
 
 
-def _free(name: str, taken: Mapping[str, Source]) -> str:
+def _free(name: str, taken: Collection[str]) -> str:
+    """The name, with a number if it is in use."""
     if name not in taken:
         return name
     names = (f"{name}-{count}" for count in itertools.count(2))

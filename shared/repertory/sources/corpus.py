@@ -61,7 +61,7 @@ class Corpus(Source):
                 problems.append(error(str(self.path), str(exc), line=number))
                 continue
             if row.id in items:
-                message = f"The id {row.id!r} was used before; this line is left out."
+                message = f"The id {row.id!r} is already used; this line is left out."
                 problems.append(error(str(self.path), message, line=number, item=row.id))
                 continue
             texts = row.name, row.description or "", row.server or "", row.body or ""

@@ -140,7 +140,7 @@ def discover(root: Path, home: Path | None = None) -> Discovery:
     entries = [folder.entry for folder in taken if folder.base == root]
     searched: dict[str, int] = {}
     if is_whole:
-        walked = Walk(root, _is_found_anywhere, lambda place: not anywhere.passes_over(place))
+        walked = Walk(root, _is_found_anywhere, anywhere.passes_over)
         entries += _anywhere(root, anywhere, taken, [file.path for file in walked.files])
         searched = walked.times()
     else:
@@ -231,7 +231,8 @@ def _taken(
             if reason := _leads_elsewhere(folder, anywhere):
                 passed.append(PassedOver(str(folder.path), reason))
                 del first[key]
-    return [folder for folder in known if first.get((folder.type, folder.real)) is folder]
+    taken = list(first.values())
+    return [folder for folder in known if folder in taken]
 
 
 def _leads_elsewhere(folder: _Folder, anywhere: SkillFolders) -> str:
@@ -243,8 +244,8 @@ def _leads_elsewhere(folder: _Folder, anywhere: SkillFolders) -> str:
     leads_out = is_around if is_skills else not lies_in(real, anywhere.path)
     if folder.base == anywhere.path and leads_out:
         return (
-            f"it is a link that leads out of the project to {real}; to have it read, name that in "
-            "a repertory.toml and trust the file"
+            f"it is a link that leads out of the project to {real}; to read it, name that folder "
+            "in a repertory.toml and trust the file"
         )
     return ""
 

@@ -40,7 +40,7 @@ def options_of(entry: Mapping[str, Any], kind: type[T]) -> T:
         return msgspec.convert(dict(entry), kind)
     except msgspec.ValidationError as exc:
         raise ConfigurationError(
-            f"A source of type {entry.get('type')!r} is not set up right: {exc}"
+            f"A source of type {entry.get('type')!r} is invalid: {exc}"
         ) from exc
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import msgspec
 from typing_extensions import override
 
-from repertory.bounded import as_listed, is_inside, listed_path, real_path
+from repertory.bounded import as_listed, is_inside, listed_path, place_in, real_path
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
 from repertory.files import Signature
@@ -43,7 +43,6 @@ from repertory.trust import lies_in
 
 HIDDEN = "it is hidden"
 IGNORED = "a .gitignore excludes it"
-MADE_BY_TOOLS = "tools create and fill such folders"
 MAX_SCANS = 3  # scans in a row if the folder keeps changing
 
 
@@ -160,10 +159,7 @@ class FolderSource(Source):
 
     def _place(self, real: str) -> str | None:
         """The place of a real path below the root, empty for the root; None outside."""
-        if not is_inside(real, self.real_path):
-            return None
-        place = os.path.relpath(real, self.real_path).replace(os.sep, "/")
-        return "" if place == "." else place
+        return place_in(self.real_path, real)
 
     @override
     def is_away(self) -> bool:
@@ -194,9 +190,7 @@ class FolderSource(Source):
             return f"the source {inner.name} reads it"
         if self.gitignore and self.hides(place):
             return HIDDEN
-        if self.gitignore and self._ignored.ignores(f"{place}/"):
-            return IGNORED
-        return ""
+        return IGNORED if self._is_ignored(f"{place}/") else ""
 
     def hides(self, place: str) -> bool:
         """Whether a folder is hidden, given that its parents are read."""
@@ -293,13 +287,14 @@ class FolderSource(Source):
 
     def _scan(self) -> dict[str, str]:
         """Walk the folders and read the files. Returns the reasons of passed-over places."""
-        passed: dict[str, str] = {}
         self._seen = FolderState({str(self.path): settled_time(str(self.path))})
         self._is_unread = True
-        walked = self._walk(passed)
-        passed |= self.without_items(walked)
+        walked = self._walk()
+        without_items = self.without_items(walked)
         self._is_unread = False
-        files = [file for file in self.chosen(walked.files) if self._keeps(file.place, passed)]
+        chosen = [file for file in self.chosen(walked.files) if not self._is_of_inner(file.place)]
+        ignored = {file.place for file in chosen if self._is_ignored(file.place)}
+        files = [file for file in chosen if file.place not in ignored]
         readings = self._readings.read(files, self._read_light, self._pause)
         if self._contents is None:
             self._contents = FolderContents(self.same_id)
@@ -312,7 +307,8 @@ class FolderSource(Source):
             path: one for path in self.deciding_files() if (one := settled_signature(path))
         }
         self._seen = FolderState(walked.times(), deciding)
-        return passed
+        passed = {at: reason for at, reason in walked.passed_over.items() if at not in self._inner}
+        return passed | without_items | dict.fromkeys(ignored, IGNORED)
 
     def _found(self, passed: dict[str, str]) -> Scan:
         assert self._contents is not None
@@ -363,7 +359,7 @@ class FolderSource(Source):
         try:
             self.check_place()
             units = self._units(walked, paths) if walked.is_there else None
-            walks = [(unit, self._walk({}, unit)) for unit in units or ()]
+            walks = [(unit, self._walk(unit)) for unit in units or ()]
         except (OSError, SourceError):
             return None
         if units is None or not all(walked.may_replace(*one) for one in walks):
@@ -401,7 +397,11 @@ class FolderSource(Source):
         """Reread files; None for those that are no longer read."""
         concerned = {other for place in places for other in self._alternatives(place)}
         files = sorted(walked.found(place) for place in concerned if place in walked.files)
-        kept = {file.place: file for file in self.chosen(files) if self._keeps(file.place, {})}
+        kept = {
+            file.place: file
+            for file in self.chosen(files)
+            if not (self._is_of_inner(file.place) or self._is_ignored(file.place))
+        }
         readings: dict[str, Reading | None] = {}
         for place in sorted(concerned):
             if place in kept:
@@ -420,36 +420,26 @@ class FolderSource(Source):
         if self.on_pause is not None:
             self.on_pause()
 
-    def _walk(self, passed: dict[str, str], unit: str = "") -> Walk:
-        """Walk the folders at a place; passed-over places are added with their reasons."""
+    def _walk(self, unit: str = "") -> Walk:
+        """Walk the folders at a place."""
         if not unit:
             self._ignored = GitIgnore(self.path)
-
-        def enter(place: str) -> bool:
-            reason = self.passes_over(place)
-            if reason and place not in self._inner:
-                passed[place] = reason
-            return not reason
-
-        walked = Walk(
+        return Walk(
             self.path,
             self.wants,
-            enter,
+            self.passes_over,
             self._is_read_elsewhere,
             pause=lambda: None if unit else self._pause(),
             place=unit,
         )
-        passed |= dict.fromkeys(walked.skipped, MADE_BY_TOOLS)
-        passed |= dict.fromkeys(walked.elsewhere, "another source reads the folder it leads to")
-        return walked
 
-    def _keeps(self, place: str, passed: dict[str, str]) -> bool:
-        """Whether a chosen file is read by this source."""
-        if self.gitignore and self._ignored.ignores(place):
-            passed[place] = IGNORED
-            return False
+    def _is_ignored(self, place: str) -> bool:
+        return self.gitignore and self._ignored.ignores(place)
+
+    def _is_of_inner(self, place: str) -> bool:
+        """Whether an inner source reads the file at a place."""
         name = place.rpartition("/")[2]
-        return not any(
+        return any(
             is_inside(place, folder) and inner.wants(name) for folder, inner in self._inner.items()
         )
 

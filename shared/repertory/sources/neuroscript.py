@@ -12,7 +12,7 @@ from repertory.sources.folder import FolderSource
 from repertory.sources.reading.files import Found
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import error, warning
-from repertory.text import one_line
+from repertory.text import listed, one_line
 
 SUFFIX = ".ns.txt"
 
@@ -109,14 +109,13 @@ class NeuroScript(FolderSource):
 def procedures(text: str) -> Iterator[Procedure]:
     """Yield every procedure of a NeuroScript text, in order, without running anything."""
     lines = _joined(text.split("\n"))
-    starts = [number for number, line in enumerate(lines) if _DEFINE.match(line)]
-    for start, end in pairwise([*starts, len(lines)]):
-        if defined := _DEFINE.match(lines[start]):
-            arguments = [word.strip() for word in defined[2].split(",") if word.strip()]
-            fields, code = _comment(lines[start + 1 : end])
-            yield Procedure(
-                name=defined[1], arguments=arguments, line=start + 1, fields=fields, code=code
-            )
+    found = {at: match for at, line in enumerate(lines) if (match := _DEFINE.match(line))}
+    for start, end in pairwise([*found, len(lines)]):
+        name, arguments = found[start].groups()
+        fields, code = _comment(lines[start + 1 : end])
+        yield Procedure(
+            name=name, arguments=listed(arguments), line=start + 1, fields=fields, code=code
+        )
 
 
 def _joined(lines: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from pathlib import Path
 
-from repertory.bounded import is_inside, listed_path
+from repertory.bounded import is_inside, listed_path, place_in
 from repertory.files import identity
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.walk import Walk
@@ -27,7 +27,7 @@ class Walked:
         self._root = str(root)
         self._real = listed_path(root)
         self._identity = identity(self._root)
-        self._links = [(place, self._place_of(real)) for place, real in walk.links.items()]
+        self._links = [(place, place_in(self._real, real)) for place, real in walk.links.items()]
         self._too_deep = walk.too_deep
         self._is_cut = walk.is_cut
         self.files = Places(file.place for file in walk.files)
@@ -94,9 +94,6 @@ class Walked:
     def _listed(self, walk: Walk) -> list[str]:
         return [path[len(self._root) :].lstrip("/") for path in walk.listed]
 
-    def _place_of(self, real: str) -> str | None:
-        return real[len(self._real) :].lstrip("/") if is_inside(real, self._real) else None
-
 
 class Places:
     """A sorted list of places, with quick access to those at and below a place."""
@@ -117,8 +114,6 @@ class Places:
         """Replace the place itself and those below it."""
         below = sorted(one for one in places if one != place)
         self._places[self._at(f"{place}/") : self._at(f"{place}0")] = below
-        if (place in self) == (place in places):
-            return
         at = self._at(place)
         self._places[at : at + (place in self)] = [place] if place in places else []
 

@@ -41,7 +41,7 @@ def begin(service: str) -> None:
         ConfigurationError: The extra is not installed, or a variable has an unsupported value.
     """
     check()
-    if not _is_wanted("TRACES"):
+    if not is_wanted("TRACES"):
         return
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import (  # noqa: PLC0415 - optional
         OTLPSpanExporter,
@@ -75,11 +75,6 @@ def check() -> None:
         _check_variable(f"OTEL_{signal}_EXPORTER", ("otlp", "none"))
 
 
-def wants_metrics() -> bool:
-    """Whether the variables of OpenTelemetry ask for metrics."""
-    return _is_wanted("METRICS")
-
-
 def resource(service: str, part: str = "") -> "Resource":
     """The attributes of all spans and metrics of this process, or of one part of it."""
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - optional
@@ -92,7 +87,8 @@ def resource(service: str, part: str = "") -> "Resource":
     return Resource.create(own)
 
 
-def _is_wanted(signal: str) -> bool:
+def is_wanted(signal: str) -> bool:
+    """Whether OpenTelemetry's variables ask for a signal, ``TRACES`` or ``METRICS``."""
     is_off = os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     return not is_off and os.environ.get(f"OTEL_{signal}_EXPORTER", "").strip() != "none"
 

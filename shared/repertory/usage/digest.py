@@ -44,16 +44,16 @@ def send_due(url: str, store: UsageStore, make: Callable[[], Insights]) -> bool:
     """
     if not store.begin_digest(DAY_S):
         return False
+    is_sent = False
     try:
         found = make()
         if found.searches:
             send(url, payload(found))
-            return True
-        store.undo_digest()
-    except StoreError:
-        store.undo_digest()
-        raise
-    return False
+            is_sent = True
+    finally:
+        if not is_sent:
+            store.undo_digest()
+    return is_sent
 
 
 def send(url: str, message: dict[str, Any]) -> None:
@@ -86,7 +86,7 @@ def payload(found: Insights) -> dict[str, Any]:
     parts = [
         ("Nothing found", _lines(found.unanswered)),
         ("Results not used", _lines(found.unused)),
-        ("Slow", [f"{line} ({one.ms:,.0f} ms)" for one, line in _slow(found)]),
+        ("Slow", [f"{_query(one)} ({one.ms:,.0f} ms)" for one in found.slow[:MAX_LINES]]),
         ("Sources", [f"{_text(one.source)}: {one.state}" for one in found.stale[:MAX_LINES]]),
         ("Hard to tell apart", _ids(found.alike)),
         ("Shadowed skills", _ids(found.shadowed)),
@@ -115,10 +115,6 @@ def _lines(found: Sequence[SearchFinding]) -> list[str]:
         f"{_query(one)} ({counted(one.searches, 'search', 'searches')}): {_text(one.advice)}"
         for one in found[:MAX_LINES]
     ]
-
-
-def _slow(found: Insights) -> list[tuple[SearchFinding, str]]:
-    return [(one, _query(one)) for one in found.slow[:MAX_LINES]]
 
 
 def _query(one: SearchFinding) -> str:

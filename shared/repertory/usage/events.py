@@ -61,14 +61,14 @@ class Use(msgspec.Struct, frozen=True, kw_only=True, tag="use"):
     item: str
 
 
-class Lost(msgspec.Struct, frozen=True, kw_only=True, tag="lost"):
+class LostEvents(msgspec.Struct, frozen=True, kw_only=True, tag="lost"):
     """``count`` events before this one were not recorded; ``at`` in Unix seconds."""
 
     at: float
     count: int
 
 
-Event = Search | Use | Lost
+Event = Search | Use | LostEvents
 
 
 def search_of(

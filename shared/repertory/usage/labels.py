@@ -18,7 +18,7 @@ USED, PROPOSED = "used", "proposed"  # tags of queries: the origin of the right 
 CORPUS, QUERIES, RIGHT = FILES = ("corpus.jsonl", "queries.jsonl", "qrels.jsonl")
 
 
-class Labelled(msgspec.Struct, frozen=True, kw_only=True):
+class LabelCounts(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of written queries, by the origin of their right answers."""
 
     used: int
@@ -47,7 +47,9 @@ def unanswered(events: Iterable[Event], known: set[str]) -> list[UnansweredQuery
     ]
 
 
-def write_set(folder: Path, queries: Sequence[UnansweredQuery], items: Iterable[Item]) -> Labelled:
+def write_set(
+    folder: Path, queries: Sequence[UnansweredQuery], items: Iterable[Item]
+) -> LabelCounts:
     """Write a labelled set; see ``repertory_eval.labelled``.
 
     The right answer to a query is the item that its callers used soon afterwards, else the nearest
@@ -62,7 +64,7 @@ def write_set(folder: Path, queries: Sequence[UnansweredQuery], items: Iterable[
         UsageError: The folder has files or cannot be written, or no query has an answer.
     """
     labels = [
-        (f"q{number}", one, one.used[:1] or [one.nearest])
+        (f"q{number}", one, one.used[0] if one.used else one.nearest)
         for number, one in enumerate(queries, start=1)
         if one.used or one.nearest
     ]
@@ -74,11 +76,7 @@ def write_set(folder: Path, queries: Sequence[UnansweredQuery], items: Iterable[
             {"id": name, "text": one.query, "tags": [USED if one.used else PROPOSED]}
             for name, one, _ in labels
         ],
-        RIGHT: [
-            {"query_id": name, "item_id": item, "grade": 1}
-            for name, _, right in labels
-            for item in right
-        ],
+        RIGHT: [{"query_id": name, "item_id": right, "grade": 1} for name, _, right in labels],
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -90,7 +88,7 @@ def write_set(folder: Path, queries: Sequence[UnansweredQuery], items: Iterable[
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror}.") from error
     used = sum(bool(one.used) for _, one, _ in labels)
-    return Labelled(used=used, proposed=len(labels) - used)
+    return LabelCounts(used=used, proposed=len(labels) - used)
 
 
 def _row(item: Item) -> dict[str, Any]:

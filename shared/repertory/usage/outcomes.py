@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from repertory.usage.events import Event, Lost, Search, Use
+from repertory.usage.events import Event, Search, Use
 
 USED_WITHIN_S = 600.0  # time after a search in which the use of a hit counts for the search
 FOLLOWED_WITHIN_S = 120.0  # time in which another used item may be what the caller looked for
@@ -45,11 +45,6 @@ def outcomes(events: Iterable[Event]) -> list[Outcome]:
         elif isinstance(event, Use):
             _add_use(opened[event.caller], event)
     return [one for one in found if id(one) not in continued]
-
-
-def lost(events: Iterable[Event]) -> int:
-    """The number of events that could not be recorded."""
-    return sum(event.count for event in events if isinstance(event, Lost))
 
 
 def _add_use(searches: Iterable[Outcome], use: Use) -> None:

@@ -10,7 +10,7 @@ from repertory.background_writer import BackgroundWriter
 from repertory.errors import StoreError
 from repertory.search.answer import Answer
 from repertory.search.typed_queries import continues
-from repertory.usage.events import Event, Lost, Search, search_of, use_of
+from repertory.usage.events import Event, LostEvents, Search, search_of, use_of
 from repertory.usage.store import UsageStore
 
 MAX_WAITING = 1_000  # pending events; further ones are counted as lost
@@ -80,7 +80,7 @@ class UsageRecorder:
         try:
             self._secret = self._secret or self._store.secret()
             events = [making(self._secret) for making in makings]
-            more = [Lost(at=self._now(), count=lost)] if lost else []
+            more = [LostEvents(at=self._now(), count=lost)] if lost else []
             self._store.append([*more, *events])
         except StoreError as error:
             return 0, str(error)

@@ -1,5 +1,6 @@
 """The report: what the recorded usage says about a catalogue, and what to do about it."""
 
+import math
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,8 +14,8 @@ from repertory.stats import SourceState
 from repertory.text import ago
 from repertory.usage import similar_items
 from repertory.usage.clusters import Cluster, clusters
-from repertory.usage.events import Event, Use
-from repertory.usage.outcomes import USED_WITHIN_S, Outcome, lost, outcomes
+from repertory.usage.events import Event, LostEvents, Use
+from repertory.usage.outcomes import USED_WITHIN_S, Outcome, outcomes
 from repertory.usage.wire import Insights, ItemFinding, SearchFinding, StaleSource
 
 MAX_LISTED = 50  # per list
@@ -76,7 +77,7 @@ def report(
         without_results=len(empty),
         without_use=len(unused),
         uses=sum(isinstance(event, Use) for event in events),
-        lost=lost(events),
+        lost=sum(event.count for event in events if isinstance(event, LostEvents)),
         recording=recording,
         median_ms=_quantile(durations, 0.5),
         slow_ms=_quantile(durations, 0.95),
@@ -152,8 +153,8 @@ def _unused(cluster: Cluster, known: set[str]) -> SearchFinding:
     return _searches(
         cluster,
         shown[:MAX_ITEMS],
-        "Read what these searches show: pin the right item, write a skill if it is missing, or say "
-        "in the shown ones when not to use them (`when_not_to_use`).",
+        "Check the results of these searches: pin the right item, write a skill if it is missing, "
+        "or say in the shown items when not to use them (`when_not_to_use`).",
     )
 
 
@@ -262,5 +263,5 @@ def _repair(source: SourceState, now: float) -> str:
 
 
 def _quantile(durations: Sequence[float], share: float) -> float:
-    """The quantile of ascending durations for a share; 0 without durations."""
-    return durations[max(0, -int(-share * len(durations) // 1) - 1)] if durations else 0.0
+    """The shortest duration that a share of ascending durations does not exceed; 0 without any."""
+    return durations[math.ceil(share * len(durations)) - 1] if durations else 0.0

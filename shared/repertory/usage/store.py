@@ -26,11 +26,6 @@ CREATE INDEX IF NOT EXISTS events_at ON events (at);
 CREATE TABLE IF NOT EXISTS digests (at REAL);
 CREATE TABLE IF NOT EXISTS secrets (number INTEGER PRIMARY KEY, secret BLOB);
 """
-_PRUNE = (
-    "DELETE FROM events WHERE at < ?",
-    # By number, because counting would read all events at each write.
-    "DELETE FROM events WHERE number <= (SELECT max(number) FROM events) - ?",
-)
 
 _decoder = msgspec.json.Decoder(Event)
 
@@ -109,10 +104,11 @@ class UsageStore:
             connection.execute("DELETE FROM digests")
 
     def _prune(self, connection: sqlite3.Connection) -> None:
-        for statement, value in zip(
-            _PRUNE, (self._now() - self._max_age_s, self._max_events), strict=True
-        ):
-            connection.execute(statement, [value])
+        oldest = self._now() - self._max_age_s
+        connection.execute("DELETE FROM events WHERE at < ?", [oldest])
+        # By number, because counting would read all events at each write.
+        query = "DELETE FROM events WHERE number <= (SELECT max(number) FROM events) - ?"
+        connection.execute(query, [self._max_events])
 
 
 def _decoded(content: object) -> Event | None:

@@ -1,7 +1,6 @@
 """One server for the tests of each file."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
@@ -12,16 +11,16 @@ from tests.support.query_service import RunningService
 from tests.support.signing_in import signing_in
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+@pytest.fixture(scope="module", autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """An empty home directory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-        yield Path.home()
+        yield
 
 
 @pytest.fixture(scope="module")
-def server(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     """A server with three skills and a document."""
     project = tmp_path_factory.mktemp("served") / "project"
     write_shop(project)

@@ -13,7 +13,7 @@ from repertory.server_identity import HEADER, proof_of
 from repertory_query.access import Owner
 from repertory_query.app import create_app
 from repertory_query.limits import MAX_ADDRESS_LENGTH, check_address
-from tests.support.query_service import RunningService, problem, settings_of
+from tests.support.query_service import RunningService, bearer, problem, settings_of
 
 JSON = {"Content-Type": "application/json"}
 OWNER = Owner("secret", "of browsers")
@@ -116,7 +116,7 @@ def test_with_keys_every_request_needs_one(server: RunningService, tmp_path: Pat
     """Only the health checks need none."""
     file = tmp_path / "keys.json"
     keys = Keys(file)
-    reader = {"Authorization": f"Bearer {keys.create('reader', Scope.READ)}"}
+    reader = bearer(keys.create("reader", Scope.READ))
     boss = {"Authorization": f"bearer {keys.create('boss', Scope.ADMIN)}"}
     client = server.client(host="anything.example", address="192.0.2.7", keys=str(file))
 
@@ -145,7 +145,7 @@ def test_calling_a_tool_needs_the_scope_call(server: RunningService, tmp_path: P
     keys = Keys(tmp_path / "keys.json")
     client = server.client(keys=str(tmp_path / "keys.json"))
     for scope, words in ((Scope.READ, "scope call"), (Scope.CALL, "Calling tools is off here")):
-        headers = {"Authorization": f"Bearer {keys.create(scope, scope)}"}
+        headers = bearer(keys.create(scope, scope))
         assert words in problem(client.post("/tools/any__tool", headers=headers), 403)
 
 
@@ -158,7 +158,7 @@ def test_a_key_is_replaced_without_a_restart(server: RunningService, tmp_path: P
     old, new = keys.create("old", Scope.READ), keys.create("new", Scope.READ)
 
     def status(token: str) -> int:
-        return client.get("/items", headers={"Authorization": f"Bearer {token}"}).status_code
+        return client.get("/items", headers=bearer(token)).status_code
 
     assert client.get("/items").status_code == 401
     assert (status(old), status(new)) == (200, 200)
@@ -173,7 +173,7 @@ def test_requests_are_limited_per_key(server: RunningService, tmp_path: Path) ->
     """A caller over its limit learns when to retry; other callers are not affected."""
     keys = Keys(tmp_path / "keys.json")
     tokens = [keys.create(name, Scope.READ) for name in ("eager", "calm")]
-    eager, calm = ({"Authorization": f"Bearer {token}"} for token in tokens)
+    eager, calm = (bearer(token) for token in tokens)
     client = server.client(keys=str(tmp_path / "keys.json"), requests_per_minute=5)
     statuses = [client.get("/items", headers=eager).status_code for _ in range(5)]
     refused = client.get("/items", headers=eager)

@@ -347,7 +347,7 @@ def test_an_operation_without_a_body_refuses_what_it_would_ignore(client: TestCl
     assert client.post("/v1/rebuild", json={}).status_code == 202
 
 
-def test_answers_are_cached_until_the_index_changes(home: Path, tmp_path: Path) -> None:
+def test_answers_are_cached_until_the_index_changes(tmp_path: Path) -> None:
     """The cache key is the whole query and the version of the index."""
     project = tmp_path / "project"
     write_skill(project, "key-rotation", "Rotate API keys without downtime")
@@ -373,7 +373,7 @@ def test_answers_are_cached_until_the_index_changes(home: Path, tmp_path: Path) 
         assert cached() == 1
 
 
-def test_a_late_answer_pushes_no_newer_one_out(home: Path, tmp_path: Path) -> None:
+def test_a_late_answer_pushes_no_newer_one_out(tmp_path: Path) -> None:
     """A search that began before a change leaves the answers of the new index alone."""
     project = tmp_path / "project"
     write_skill(project, "key-rotation", "Rotate API keys without downtime")
@@ -412,7 +412,7 @@ class WithoutModel(Service):
         return engine
 
 
-def test_a_degraded_answer_is_not_cached(home: Path, tmp_path: Path) -> None:
+def test_a_degraded_answer_is_not_cached(tmp_path: Path) -> None:
     """Keywords answer without the model; when it is back, the next answer is semantic again."""
     project = tmp_path / "project"
     write_skill(project, "key-rotation", "Rotate API keys without downtime")

@@ -6,12 +6,9 @@ import stat
 from pathlib import Path
 from typing import Any, NoReturn
 
-import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 from starlette.testclient import TestClient
 
 from repertory.audit import Audit
@@ -22,7 +19,8 @@ from repertory_query import auditing
 from repertory_query.service import Service
 from tests.support.audits import lines_of
 from tests.support.listening import served
-from tests.support.query_service import RunningService, rpc, settings_of, use_tool
+from tests.support.mcp_sessions import http_session
+from tests.support.query_service import RunningService, bearer, rpc, settings_of, use_tool
 
 SKILL = "project/key-rotation"
 SECRET = "hunter2-swordfish"
@@ -44,7 +42,7 @@ class Recorded:
 
     def ask(self, method: str, target: str, scope: Scope = Scope.ADMIN, **more: Any) -> int:  # noqa: ANN401 - what httpx takes
         """Send a request with a key; returns the status."""
-        headers = {"Authorization": f"Bearer {self.tokens[scope]}"}
+        headers = bearer(self.tokens[scope])
         return self.client.request(method, target, headers=headers, **more).status_code
 
     def new(self) -> list[dict[str, Any]]:
@@ -160,7 +158,7 @@ def test_what_is_refused(recorded: Recorded) -> None:
     recorded.ask("GET", f"/v1/skills/file?item={SKILL}&place=no.md")
     line = recorded.one()
     assert (line["what"], line["status"]) == ([SKILL], 404)
-    recorded.client.get("/v1/items/some", headers={"Authorization": f"Bearer {SECRET}"})
+    recorded.client.get("/v1/items/some", headers=bearer(SECRET))
     line = recorded.one()
     assert (line["action"], line["what"], line["caller"], line["status"]) == (
         "read",
@@ -201,7 +199,7 @@ def test_an_unexpected_failure_over_mcp(
     monkeypatch.setattr(Service, "page", broken)
     assert recorded.ask("GET", "/v1/items") == 500
     assert recorded.one()["status"] == 500
-    recorded.client.headers["Authorization"] = f"Bearer {recorded.tokens[Scope.ADMIN]}"
+    recorded.client.headers.update(bearer(recorded.tokens[Scope.ADMIN]))
     with recorded.client as client:
         use_tool(client, "search", query="rotate")
         assert recorded.one()["status"] == 500
@@ -211,7 +209,6 @@ def test_an_unexpected_failure_over_mcp(
 
 def test_over_mcp(recorded: Recorded) -> None:
     """One line for each use of a tool and each resource, whatever it asks the backend for."""
-    headers = {"Authorization": f"Bearer {recorded.tokens[Scope.READ]}"}
     uses: list[tuple[str, dict[str, Any], str, list[str], str]] = [
         ("search", {"query": "rotate"}, "search", [], "ok"),
         ("get", {"id": SKILL}, "read", [SKILL], "ok"),
@@ -227,10 +224,7 @@ def test_over_mcp(recorded: Recorded) -> None:
     ]
 
     async def ask(url: str) -> None:
-        async with (
-            httpx2.AsyncClient(headers=headers) as http,
-            Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
-        ):
+        async with http_session(f"{url}/mcp", recorded.tokens[Scope.READ]) as client:
             await client.list_tools()
             for name, arguments, action, what, outcome in uses:
                 recorded.new()
@@ -258,7 +252,6 @@ def test_over_mcp(recorded: Recorded) -> None:
 
 @settings(
     max_examples=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.text(min_size=3, max_size=40), st.text("abcxyz\n\r\x1b\u2028\x85\x00", max_size=20))
@@ -275,7 +268,7 @@ def test_nothing_secret_and_no_line_of_a_caller(
     recorded.ask("POST", "/items", json={"ids": [forged]})
     recorded.ask("GET", f"/items/{SKILL}?token={secret}")
     recorded.client.post("/login", data={"key": secret}, headers={"Origin": "http://localhost"})
-    recorded.client.get("/items", headers={"Authorization": f"Bearer {secret}"})
+    recorded.client.get("/items", headers=bearer(secret))
     recorded.client.get("/items", headers={"Cookie": f"repertory_key={secret}"})
     lines = recorded.new()
     assert len(lines) in (8, 9)  # of the last ones, some may be refused in silence

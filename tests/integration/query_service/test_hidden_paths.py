@@ -15,9 +15,10 @@ from repertory.coordination.failures import Failure
 from repertory.errors import ModelError, StoreError
 from repertory.keys import Keys, Scope
 from repertory_query.caller_view import _placed, without_paths
+from repertory_query.served_index import ServedIndex
 from tests.support.builders import write_skill
 from tests.support.command_line import TOOLS
-from tests.support.query_service import RunningService, indexed_server, rpc, use_tool
+from tests.support.query_service import RunningService, bearer, indexed_server, rpc, use_tool
 
 SKILL = "outside/key-rotation"
 
@@ -89,7 +90,7 @@ def reader(
     keys = Keys(tmp_path / "keys.json")
     token = keys.create("reader", Scope.READ)
     with running.client(address="192.0.2.7", keys=str(tmp_path / "keys.json")) as client:
-        client.headers["Authorization"] = f"Bearer {token}"
+        client.headers.update(bearer(token))
         yield client
 
 
@@ -180,7 +181,7 @@ def test_an_error_shows_a_reader_no_path(
     def failing(*_: object) -> None:
         raise StoreError(f"{private}/store cannot be read.")
 
-    monkeypatch.setattr(type(running.service), "item", failing)
+    monkeypatch.setattr(ServedIndex, "item", failing)
     with running.client() as local:
         for client, shown in ((reader, False), (local, True)):
             sent = [
@@ -209,8 +210,8 @@ def test_no_function_shows_a_reader_a_path(
         "items",
         "stats",
     ):
-        monkeypatch.setattr(type(running.service), name, failing)
-    monkeypatch.setattr(type(running.service), "missing", {"model": f"{private}/x is missing."})
+        monkeypatch.setattr(ServedIndex, name, failing)
+    monkeypatch.setattr(ServedIndex, "missing", {"model": f"{private}/x is missing."})
     sent = requests(reader)
     assert not [route for route, text in sent.items() if private in text]
     for route in ("function search", "function Vector.SearchSkills", "MCP project", "/items"):

@@ -8,11 +8,8 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import msgspec
 import pytest
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
 from starlette.testclient import TestClient
 
 from repertory.compose import Parts
@@ -25,14 +22,15 @@ from repertory_query.pages.insights import FIRST
 from tests.support.builders import write_shop
 from tests.support.http_stub import serving
 from tests.support.listening import served
-from tests.support.query_service import RunningService, problem, settings_of
+from tests.support.mcp_sessions import http_session
+from tests.support.query_service import RunningService, bearer, problem, settings_of
 from tests.support.waiting import until
 
 SKILL = "project/key-rotation"
 
 
 @pytest.fixture(scope="module")
-def plain(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     """A server that records queries as text."""
     project = tmp_path_factory.mktemp("plain") / "project"
     write_shop(project)
@@ -63,7 +61,7 @@ class Used:
 
     def ask(self, method: str, target: str, scope: Scope = Scope.ADMIN, **more: Any) -> Any:  # noqa: ANN401 - a response
         """Send a request with a key."""
-        headers = {"Authorization": f"Bearer {self.tokens[scope]}"}
+        headers = bearer(self.tokens[scope])
         return self.client.request(method, target, headers=headers, **more)
 
     def new(self) -> list[tuple[str, str]]:
@@ -116,13 +114,9 @@ def test_what_is_recorded(
 
 def test_over_mcp(used: Used) -> None:
     """Once for each use of a tool or a resource."""
-    headers = {"Authorization": f"Bearer {used.tokens[Scope.READ]}"}
 
     async def ask(url: str) -> None:
-        async with (
-            httpx2.AsyncClient(headers=headers) as http,
-            Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
-        ):
+        async with http_session(f"{url}/mcp", used.tokens[Scope.READ]) as client:
             for name, arguments, expected in (
                 ("search", {"query": "rotate"}, ["rotate"]),
                 ("get", {"id": SKILL}, [SKILL]),

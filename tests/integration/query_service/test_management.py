@@ -22,7 +22,7 @@ from repertory_query.pages import policies as policy_pages
 from repertory_query.pages import review as review_pages
 from tests.support.audits import lines_of
 from tests.support.builders import write, write_skill
-from tests.support.query_service import RunningService, metrics, settings_of
+from tests.support.query_service import RunningService, bearer, metrics, settings_of
 from tests.support.waiting import until
 
 CONFIG = """\
@@ -140,7 +140,7 @@ def test_only_the_scope_admin_manages(server: RunningService, tmp_path: Path) ->
     tokens = {scope: keys.create(f"{scope}-key", scope) for scope in Scope}
     client = browser(server.client(keys=str(tmp_path / "keys.json")))
     for scope in (Scope.READ, Scope.CALL):
-        client.headers["Authorization"] = f"Bearer {tokens[scope]}"
+        client.headers.update(bearer(tokens[scope]))
         for page in (*PAGES, "/status/keys"):
             assert client.get(page).status_code == 403, page
         for page, data in POSTS.items():
@@ -150,7 +150,7 @@ def test_only_the_scope_admin_manages(server: RunningService, tmp_path: Path) ->
     far = browser(server.client(address="192.0.2.7"))
     assert {far.post(page, data=data).status_code for page, data in POSTS.items()} == {403}
     assert [key.name for key in keys.list()] == ["read-key", "call-key", "admin-key"]
-    client.headers["Authorization"] = f"Bearer {tokens[Scope.ADMIN]}"
+    client.headers.update(bearer(tokens[Scope.ADMIN]))
     for page in (*PAGES, "/status/keys"):
         assert client.get(page).status_code == 200, page
     assert 'href="/status/keys"' in client.get("/status").text
@@ -193,7 +193,7 @@ def test_the_status_has_the_history(client: TestClient, server: RunningService) 
     assert "style=" not in page + table  # the policy of the pages forbids it
 
 
-def test_searches_without_results_are_separate(client: TestClient, server: RunningService) -> None:
+def test_searches_without_results_are_separate(client: TestClient) -> None:
     """Among the recent ones."""
     for query in ("rotate keys", "zxqv wobble"):
         client.get("/v1/search", params={"q": query, "threshold": 0.9})
@@ -407,7 +407,7 @@ def test_a_key_is_shown_once(owner: TestClient, server: RunningService, tmp_path
     [key] = Keys(tmp_path / "keys.json").list()
     assert (key.name, key.scope, key.groups) == ("ben", Scope.CALL, ("a", "b"))
     client = server.client(keys=str(tmp_path / "keys.json"))
-    client.headers["Authorization"] = f"Bearer {token}"
+    client.headers.update(bearer(token))
     assert client.get("/v1/items").status_code == 200
     assert owner.post("/status/keys/revoke", data={"name": "ben"}).status_code == 303
     assert client.get("/v1/items").status_code == 401

@@ -10,7 +10,7 @@ from repertory.keys import Keys, Scope
 from repertory.stats import Watch
 from repertory_query.metrics import Metrics
 from tests.support.builders import write_skill
-from tests.support.query_service import RunningService, metrics
+from tests.support.query_service import RunningService, bearer, metrics
 
 CALLER = "repertory_caller_searches_total"
 
@@ -21,8 +21,8 @@ def test_searches_are_counted_by_key_over_every_face(
     """The scope admin sees whose they are; a reader sees how many there are."""
     file = tmp_path / "keys.json"
     keys = Keys(file)
-    agent = {"Authorization": f"Bearer {keys.create('agent', Scope.READ)}"}
-    boss = {"Authorization": f"Bearer {keys.create('boss', Scope.ADMIN)}"}
+    agent = bearer(keys.create("agent", Scope.READ))
+    boss = bearer(keys.create("boss", Scope.ADMIN))
     with server.client(keys=str(file)) as client:
         before = metrics(client, **boss)
         for _ in range(2):  # the second is cached

@@ -22,14 +22,13 @@ from repertory_query.sign_in import provider as provider_module
 from tests.support.audits import lines_of
 from tests.support.listening import KEY
 from tests.support.openid_provider import CLIENT_ID, OpenIdProvider, rsa_key
-from tests.support.query_service import RunningService, settings_of
+from tests.support.query_service import RunningService, bearer, settings_of
 from tests.support.signing_in import (
     Browser,
     authorized,
     fields,
     sign_in_settings,
     signing_in,
-    with_token,
 )
 from tests.support.waiting import until
 
@@ -67,9 +66,7 @@ def test_a_person_signs_in_and_out(url: str, provider: OpenIdProvider) -> None:
     ("name", "rebuild"),
     [("anna", 202), ("ben", 403)],
 )
-def test_groups_decide_what_a_person_may_do(
-    url: str, provider: OpenIdProvider, name: str, rebuild: int
-) -> None:
+def test_groups_decide_what_a_person_may_do(url: str, name: str, rebuild: int) -> None:
     """Who is in no group of the settings is not signed in at all."""
     browser = Browser(url)
     browser.sign_in(name)
@@ -78,9 +75,7 @@ def test_groups_decide_what_a_person_may_do(
     assert answer.status_code == rebuild, answer.text
 
 
-def test_the_audit_log_names_who_signed_in(
-    url: str, server: RunningService, provider: OpenIdProvider
-) -> None:
+def test_the_audit_log_names_who_signed_in(url: str, server: RunningService) -> None:
     """And who was refused has no name in it."""
 
     def sign_ins() -> list[dict[str, Any]]:
@@ -142,9 +137,7 @@ def test_every_process_reads_the_session_also_after_a_restart(
         assert not browser.has_session()
 
 
-def test_an_answer_is_taken_once_and_only_by_the_browser_that_asked(
-    url: str, provider: OpenIdProvider
-) -> None:
+def test_an_answer_is_taken_once_and_only_by_the_browser_that_asked(url: str) -> None:
     """Without the state, with another's, a second time, or in another browser it is refused."""
     browser, other = Browser(url), Browser(url)
     address = authorized(browser.begin(), "anna")
@@ -269,12 +262,12 @@ def test_a_token_that_nobody_signed_is_refused(url: str, provider: OpenIdProvide
 @pytest.mark.parametrize(
     "target", ["//attacker.example", "https://attacker.example", r"/\attacker.example", "x", "/\n"]
 )
-def test_a_sign_in_leads_nowhere_else(url: str, provider: OpenIdProvider, target: str) -> None:
+def test_a_sign_in_leads_nowhere_else(url: str, target: str) -> None:
     """The address to go to is on this server, whatever the link said."""
     assert Browser(url).sign_in("anna", target).headers["location"] == "/"
 
 
-def test_a_long_target_is_forgotten(url: str, provider: OpenIdProvider) -> None:
+def test_a_long_target_is_forgotten(url: str) -> None:
     """A cookie would not hold it."""
     target = f"/?q={random.Random(1).randbytes(4_000).hex()}"
     assert Browser(url).sign_in("anna", target).headers["location"] == "/"
@@ -303,9 +296,7 @@ def test_a_browser_gets_a_session_of_its_own(
     assert "Signed in as anna" in fresh.get("/status").text
 
 
-def test_pages_of_other_sites_neither_change_nor_sign_out(
-    url: str, provider: OpenIdProvider
-) -> None:
+def test_pages_of_other_sites_neither_change_nor_sign_out(url: str) -> None:
     """A session allows a change only from the server's own pages."""
     browser = Browser(url)
     browser.sign_in("anna")
@@ -353,7 +344,7 @@ def test_rotated_keys_are_fetched_again(url: str, provider: OpenIdProvider) -> N
     assert Browser(url).sign_in("anna").status_code == 303
     provider.rotate()
     assert Browser(url).sign_in("anna").status_code == 303
-    assert httpx.get(f"{url}/items", **with_token(former)).status_code == 401
+    assert httpx.get(f"{url}/items", headers=bearer(former)).status_code == 401
 
 
 def test_documents_of_the_provider_are_kept(url: str, provider: OpenIdProvider) -> None:
@@ -363,7 +354,7 @@ def test_documents_of_the_provider_are_kept(url: str, provider: OpenIdProvider) 
     Browser(url).sign_in("anna")
     for number in range(20):
         forged = provider.token("anna", {"kid": f"unknown-{number}"})
-        assert httpx.get(f"{url}/items", **with_token(forged)).status_code == 401
+        assert httpx.get(f"{url}/items", headers=bearer(forged)).status_code == 401
     assert provider.paths.count("/.well-known/openid-configuration") == 0
     assert provider.paths.count("/keys") <= 1
 
@@ -386,8 +377,8 @@ def test_while_the_provider_is_away_sessions_and_keys_work(
         provider.stop()
         try:
             assert browser.has_session()
-            assert httpx.get(f"{url}/items", **with_token(key)).status_code == 200
-            assert httpx.get(f"{url}/items", **with_token(token)).status_code == 200  # known keys
+            assert httpx.get(f"{url}/items", headers=bearer(key)).status_code == 200
+            assert httpx.get(f"{url}/items", headers=bearer(token)).status_code == 200  # known keys
             away = late.get(returning)
             assert away.status_code == 503
             assert "does not answer" in away.text
@@ -396,11 +387,11 @@ def test_while_the_provider_is_away_sessions_and_keys_work(
                 begun = Browser(fresh).get("/login/openid")
                 assert begun.status_code == 503
                 assert "does not answer" in begun.text
-                refused = httpx.get(f"{fresh}/items", **with_token(token))
+                refused = httpx.get(f"{fresh}/items", headers=bearer(token))
                 assert refused.status_code == 503
                 assert "does not answer" in refused.json()["detail"]
                 provider.start()
-                assert httpx.get(f"{fresh}/items", **with_token(token)).status_code == 200
+                assert httpx.get(f"{fresh}/items", headers=bearer(token)).status_code == 200
         finally:
             provider.start()
         assert Browser(url).sign_in("ben").status_code == 303
@@ -418,7 +409,7 @@ def test_claims_that_are_not_in_the_token_are_asked_for(url: str, provider: Open
     assert "another person" in refused.text
 
 
-def test_answers_of_other_providers_are_refused(url: str, provider: OpenIdProvider) -> None:
+def test_answers_of_other_providers_are_refused(url: str) -> None:
     """The provider says who it is, and so has every answer to (mix-up)."""
     for issuer in ("", "https://another.example"):
         browser = Browser(url)

@@ -27,8 +27,8 @@ from pydantic import AnyUrl
 from repertory.keys import Keys, Scope
 from repertory_query.mcp.toolset_names import PATHS
 from tests.support.openid_provider import CLIENT_ID, HOST_ID, OpenIdProvider, rsa_key
-from tests.support.query_service import RunningService, problem
-from tests.support.signing_in import authorized, fields, signing_in, with_token
+from tests.support.query_service import RunningService, bearer, problem
+from tests.support.signing_in import authorized, fields, signing_in
 from tests.support.waiting import TIMEOUT_S
 
 
@@ -41,14 +41,14 @@ def test_a_program_may_send_a_token_of_the_provider(url: str, provider: OpenIdPr
         ({"typ": "application/at+jwt"}, f"{url}/mcp"),
     ):
         anna = provider.token("anna", header, aud=audience)
-        assert httpx.get(f"{url}/items", **with_token(anna)).status_code == 200
-        assert httpx.post(f"{url}/queue/retry", json={"ids": []}, **with_token(anna)).is_success
+        assert httpx.get(f"{url}/items", headers=bearer(anna)).status_code == 200
+        assert httpx.post(f"{url}/queue/retry", json={"ids": []}, headers=bearer(anna)).is_success
         ben = provider.token("ben", header, aud=audience)
-        refused = httpx.post(f"{url}/rebuild", json={}, **with_token(ben))
+        refused = httpx.post(f"{url}/rebuild", json={}, headers=bearer(ben))
         assert "none of your groups" in problem(refused, 403)
     robot = provider.token("anna", preferred_username=None, sub="robot-7")
-    assert httpx.get(f"{url}/items", **with_token(robot)).status_code == 200
-    carl = httpx.get(f"{url}/items", **with_token(provider.token("carl")))
+    assert httpx.get(f"{url}/items", headers=bearer(robot)).status_code == 200
+    carl = httpx.get(f"{url}/items", headers=bearer(provider.token("carl")))
     assert "None of your groups" in problem(carl, 403)
 
 
@@ -58,8 +58,8 @@ def test_keys_work_beside(server: RunningService, provider: OpenIdProvider, tmp_
     with signing_in(server, provider, keys=str(keys.path)) as url:
         assert "a token of 127.0.0.1" in problem(httpx.get(f"{url}/items"), 401)
         key = keys.create("robot", Scope.READ)
-        assert httpx.get(f"{url}/items", **with_token(key)).status_code == 200
-        wrong = httpx.get(f"{url}/items", **with_token("rpt_wrong"))
+        assert httpx.get(f"{url}/items", headers=bearer(key)).status_code == 200
+        wrong = httpx.get(f"{url}/items", headers=bearer("rpt_wrong"))
         assert "The key is invalid" in problem(wrong, 401)
 
 
@@ -86,7 +86,7 @@ def test_a_token_that_is_for_nobody_here_is_refused(
 ) -> None:
     """With the reason, and where to get another."""
     token = provider.token("anna", header, **changed)
-    refused = httpx.get(f"{url}/items", **with_token(token))
+    refused = httpx.get(f"{url}/items", headers=bearer(token))
     assert why in problem(refused, 401)
     challenge = refused.headers["www-authenticate"]
     assert 'error="invalid_token"' in challenge
@@ -98,9 +98,9 @@ def test_a_clock_may_differ_by_a_minute(url: str, provider: OpenIdProvider) -> N
     now = int(time.time())
     for age, status in ((30, 200), (90, 401)):
         token = provider.token("anna", exp=now - age)
-        assert httpx.get(f"{url}/items", **with_token(token)).status_code == status
+        assert httpx.get(f"{url}/items", headers=bearer(token)).status_code == status
         token = provider.token("anna", nbf=now + age, iat=now + age)
-        assert httpx.get(f"{url}/items", **with_token(token)).status_code == status
+        assert httpx.get(f"{url}/items", headers=bearer(token)).status_code == status
 
 
 def test_a_token_that_nobody_signed_is_refused(url: str, provider: OpenIdProvider) -> None:
@@ -127,11 +127,11 @@ def test_a_token_that_nobody_signed_is_refused(url: str, provider: OpenIdProvide
         "a.b.c",
         f"{head}.{'A' * 20_000}.{signature}",
     ):
-        assert httpx.get(f"{url}/items", **with_token(token)).status_code == 401
+        assert httpx.get(f"{url}/items", headers=bearer(token)).status_code == 401
     extended = JWSRegistry({"x": HeaderParameter("Of others", "str")}, ["RS256"])
     critical = {"alg": "RS256", "kid": provider.key.kid, "crit": ["x"], "x": "1"}
     strict = jwt.encode(critical, claims, provider.key, registry=extended)
-    assert httpx.get(f"{url}/items", **with_token(strict)).status_code == 401
+    assert httpx.get(f"{url}/items", headers=bearer(strict)).status_code == 401
 
 
 def _part(value: object) -> str:

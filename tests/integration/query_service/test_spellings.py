@@ -5,7 +5,7 @@ from starlette.testclient import TestClient
 
 from repertory.keys import Keys, Scope
 from repertory.wire import V1
-from tests.support.query_service import RunningService, metrics, problem
+from tests.support.query_service import RunningService, bearer, metrics, problem
 
 READS = (
     "/search?q=rotate&threshold=0",
@@ -80,7 +80,7 @@ def test_keys_and_scopes_hold_for_both_spellings(
     keys = Keys(tmp_path_factory.mktemp("keys") / "keys.json")
     token = keys.create("reader", Scope.READ)
     client = server.client(keys=str(keys.path), allow_calls=True)
-    headers = {"Authorization": f"Bearer {token}"}
+    headers = bearer(token)
 
     assert problem(client.get(version + "/search?q=x"), 401)
     assert problem(client.post(version + target, json=body), 401)

@@ -20,7 +20,7 @@ from repertory.indexing.collection_names import next_alias
 from repertory.indexing.job import Job, jobs
 from repertory.search.engine import SearchEngine
 from repertory.stats import Lengths, Rebuild, Stats
-from repertory_query import service
+from repertory_query import served_index
 from repertory_query.app import create_app
 from repertory_query.pool import Pool
 from repertory_query.service import Service
@@ -29,7 +29,7 @@ from tests.support.query_service import RunningService, metrics, problem
 from tests.support.waiting import until
 
 
-def test_without_an_index_it_is_not_ready(home: Path, tmp_path: Path) -> None:
+def test_without_an_index_it_is_not_ready(tmp_path: Path) -> None:
     """It is alive and says why it is not ready; nothing else fails."""
     (tmp_path / "project").mkdir()
     with RunningService(tmp_path / "project") as running:
@@ -51,10 +51,10 @@ def test_without_an_index_it_is_not_ready(home: Path, tmp_path: Path) -> None:
 
 
 def test_a_search_waits_for_the_first_index(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who is first does not have to ask twice."""
-    monkeypatch.setattr(service, "FIRST_INDEX_S", 60.0)  # for a busy machine
+    monkeypatch.setattr(served_index, "FIRST_INDEX_S", 60.0)  # for a busy machine
     write_skill(tmp_path / "project", "bread", "Bake bread")
     with RunningService(tmp_path / "project") as running, ThreadPoolExecutor(1) as thread:
         client = running.client()
@@ -82,9 +82,7 @@ def test_stats_describe_the_index_and_the_queue(client: TestClient) -> None:
     assert stats.watch
 
 
-def test_what_a_process_missed_is_reported(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_process_missed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Statistics and metrics say when the index was verified, and how many items were repaired."""
     for name in ("INTERVAL_S", "MIN_AGE_S"):
         monkeypatch.setattr(verification, name, 0.1)
@@ -190,7 +188,7 @@ def test_workers_with_different_models_are_named(
     ]
 
 
-def test_a_rebuild_starts_once(home: Path, tmp_path: Path) -> None:
+def test_a_rebuild_starts_once(tmp_path: Path) -> None:
     """A second request returns the running rebuild; searches continue meanwhile."""
     project = tmp_path / "project"
     write_skill(project, "key-rotation", "Rotate API keys without downtime")
@@ -200,20 +198,21 @@ def test_a_rebuild_starts_once(home: Path, tmp_path: Path) -> None:
         begun = client.post("/rebuild")
         assert begun.status_code == 202
         assert msgspec.json.decode(begun.content, type=Rebuild).generation == 2
-        deadline = time.monotonic() + 60
         configuration = begun.json()["configuration"]
         target = next_alias(running.parts.active, configuration)
-        while not (running.parts.store.alias(target) or "").endswith("_g2"):
-            assert time.monotonic() < deadline
+        until(lambda: (running.parts.store.alias(target) or "").endswith("_g2"))
         assert client.post("/rebuild").json() == begun.json()
-        while not client.get("/stats").json()["collection"].endswith("_g2"):
-            assert time.monotonic() < deadline
+
+        def is_searched() -> bool:
             assert client.get("/search", params={"q": "rotate"}).json()["totalResults"] == 1
             running.tick()
+            return bool(client.get("/stats").json()["collection"].endswith("_g2"))
+
+        until(is_searched)
         assert client.post("/rebuild").json()["generation"] == 3
 
 
-def test_no_rebuild_without_a_configuration(home: Path, tmp_path: Path) -> None:
+def test_no_rebuild_without_a_configuration(tmp_path: Path) -> None:
     """The error says so; a rebuild without sources would stay forever."""
     with RunningService(tmp_path / "project") as running:
         assert "nothing to rebuild" in problem(running.client().post("/rebuild"), 503)

@@ -14,8 +14,8 @@ import pytest
 from repertory.keys import Keys, Scope
 from tests.support.openid_provider import OpenIdProvider
 from tests.support.ports import free_port
-from tests.support.query_service import RunningService
-from tests.support.signing_in import Browser, fields, signing_in, with_token
+from tests.support.query_service import RunningService, bearer
+from tests.support.signing_in import Browser, fields, signing_in
 from tests.support.waiting import until
 
 CADDYFILE = Path(__file__).parents[3] / "deploy" / "Caddyfile"
@@ -82,7 +82,7 @@ def proxied(
 def test_a_search_goes_through_tls(proxied: Proxied) -> None:
     """With a key; without one it is refused as without a proxy, although the proxy is local."""
     _, _, client, key = proxied
-    answer = client.get("/v1/search?q=rotate+keys", **with_token(key))
+    answer = client.get("/v1/search?q=rotate+keys", headers=bearer(key))
     assert "key-rotation" in str(answer.json()["results"][0])
     assert answer.headers["strict-transport-security"].startswith("max-age=")
     assert client.get("/v1/search?q=rotate").status_code == 401
@@ -97,7 +97,7 @@ def test_mcp_goes_through_tls(proxied: Proxied) -> None:
         "method": "tools/call",
         "params": {"name": "search", "arguments": {"query": "rotate keys"}},
     }
-    called = client.post("/mcp", json=message, **with_token(key, **MCP))
+    called = client.post("/mcp", json=message, headers=MCP | bearer(key))
     assert "key-rotation" in called.text
     refused = client.post("/mcp", json=message, headers=MCP)
     assert refused.status_code == 401

@@ -11,7 +11,7 @@ from repertory.errors import ConfigurationError
 from repertory.keys import Keys, Scope
 from repertory_query.app import create_app
 from tests.support.listening import served
-from tests.support.query_service import RunningService, problem, settings_of
+from tests.support.query_service import RunningService, bearer, problem, settings_of
 
 SETTINGS = {"read_groups": "team-a, team-b", "admin_groups": "ops"}
 ANNA = {"X-Forwarded-User": "anna", "X-Forwarded-Groups": "team-a,ops"}
@@ -100,7 +100,7 @@ def test_a_key_works_beside_and_does_not_help_a_spoofed_name(
 ) -> None:
     """It comes before a name that a proxy adds."""
     keys = Keys(tmp_path / "keys.json")
-    key = {"Authorization": f"Bearer {keys.create('robot', Scope.READ)}"}
+    key = bearer(keys.create("robot", Scope.READ))
     with served(server, proxy_addresses="127.0.0.1", keys=str(keys.path), **SETTINGS) as url:
         assert httpx.get(f"{url}/items", headers=key).status_code == 200
         both = httpx.post(f"{url}/rebuild", headers={**ANNA, **key}, json={})

@@ -16,6 +16,7 @@ from tests.support.builders import write, write_skill
 from tests.support.command_line import TOOLS
 from tests.support.query_service import (
     RunningService,
+    bearer,
     metrics,
     problem,
     rpc,
@@ -103,9 +104,8 @@ def served(folder: Path, configuration: str, *, with_vault: bool) -> Iterator[Ru
 
 
 @pytest.fixture(scope="module")
-def whole(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     """A server of all sources, those of the vault first."""
-    assert home
     configuration = VAULT + OPEN
     with served(tmp_path_factory.mktemp("whole"), configuration, with_vault=True) as running:
         failures = running.parts.coordination.failures
@@ -124,9 +124,8 @@ def whole(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runn
 
 
 @pytest.fixture(scope="module")
-def lacking(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+def lacking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     """A server without the sources of the vault."""
-    assert home
     folder = tmp_path_factory.mktemp("lacking")
     with served(folder, OPEN, with_vault=False) as running:
         yield running
@@ -143,7 +142,7 @@ def caller(
         keys.reset()
     token = keys.create("someone", scope, groups)
     with running.client(address="192.0.2.7", keys=str(file)) as client:
-        client.headers["Authorization"] = f"Bearer {token}"
+        client.headers.update(bearer(token))
         yield client
 
 
@@ -292,9 +291,8 @@ def test_skill_files_of_hidden_sources_are_not_found(whole: RunningService) -> N
         assert len(set(refusals)) == 1
 
 
-def test_a_skill_does_not_hold_the_files_of_a_hidden_source(home: Path, tmp_path: Path) -> None:
+def test_a_skill_does_not_hold_the_files_of_a_hidden_source(tmp_path: Path) -> None:
     """A folder in a skill's may be another source, which not everyone may see."""
-    assert home
     project = tmp_path / "project"
     write_skill(project / "team", "handbook", "How the team works")
     folder = project / "team" / "skills" / "handbook"
@@ -332,11 +330,8 @@ visible_to = ["board"]
 
 
 @pytest.mark.parametrize("place", ["team/skills/handbook", "team/skills", "team"])
-def test_a_hidden_source_may_have_the_folder_of_a_skill(
-    home: Path, tmp_path: Path, place: str
-) -> None:
+def test_a_hidden_source_may_have_the_folder_of_a_skill(tmp_path: Path, place: str) -> None:
     """Then none of its files is shown; one of the folder around all skills hides none of theirs."""
-    assert home
     project = tmp_path / "project"
     write_skill(project / "team", "handbook", "How the team works")
     write(project / "team" / "skills" / "handbook" / "notes.md", "# Notes\n\nThey are secret.\n")
@@ -404,7 +399,7 @@ def test_answers_of_one_visibility_are_not_given_to_another(whole: RunningServic
     with whole.client(address="192.0.2.7", keys=str(file)) as client:
         for _ in range(2):
             for name, expected in (("team-a", True), ("", False), ("team-b", False)):
-                client.headers["Authorization"] = f"Bearer {tokens[name]}"
+                client.headers.update(bearer(tokens[name]))
                 assert ("vault/vault-rotation" in client.get(query).text) is expected
                 listed = str(rpc(client, "tools/list").json())
                 assert ("85 skills" in listed or "84 skills" in listed) is expected
@@ -448,9 +443,8 @@ def test_what_is_wrong_with_the_configuration_is_for_administrators(
         board.report("watch", before)
 
 
-def test_nothing_is_shown_before_the_sources_are_known(tmp_path: Path, home: Path) -> None:
+def test_nothing_is_shown_before_the_sources_are_known(tmp_path: Path) -> None:
     """Who may see what is configured, so a caller waits; an administrator does not."""
-    assert home
     project = project_in(tmp_path, OPEN, with_vault=False)
     settings = settings_of(project, config=project / "repertory.toml")
     with RunningService(project, config=project / "repertory.toml") as running:

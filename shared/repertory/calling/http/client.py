@@ -33,7 +33,6 @@ MAX_QUOTE_LENGTH = 300  # characters of a response in an error
 MAX_TEXT_LENGTH = 20_000  # characters of the response in the result of a failed call
 MAX_CONCURRENT_CALLS = 16  # per API, so that a hanging API cannot occupy every thread
 _FOLLOWED = frozenset((301, 302, 303, 307, 308))
-_TOO_LARGE = f"sent more than {MAX_BYTES // 2**20} MB"
 
 
 class Requests:
@@ -41,7 +40,7 @@ class Requests:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._under_way: Counter[str] = Counter()
+        self._pending_calls: Counter[str] = Counter()
 
     def call(
         self,
@@ -88,17 +87,17 @@ class Requests:
             raise CallError(f"The API {api.name} could not be called: {_quoted(reason)}.") from None
         finally:
             with self._lock:
-                self._under_way[api.name] -= 1
+                self._pending_calls[api.name] -= 1
         return _result(api, response, credentials)
 
     def _enter(self, api: Api) -> None:
         with self._lock:
-            if self._under_way[api.name] >= MAX_CONCURRENT_CALLS:
+            if self._pending_calls[api.name] >= MAX_CONCURRENT_CALLS:
                 raise CallError(
-                    f"The API {api.name} has {MAX_CONCURRENT_CALLS} calls to answer already; call "
-                    "again when it has."
+                    f"The API {api.name} is already answering {MAX_CONCURRENT_CALLS} calls; call "
+                    "again when one of them has ended."
                 )
-            self._under_way[api.name] += 1
+            self._pending_calls[api.name] += 1
 
 
 class _Response:
@@ -167,7 +166,7 @@ async def _read(api: Api, answer: httpx.Response) -> bytes:
     async for chunk in answer.aiter_raw():
         content += chunk
         if len(content) > MAX_BYTES:
-            raise CallError(f"The API {api.name} {_TOO_LARGE}.")
+            raise CallError(f"The API {api.name} sent more than {MAX_BYTES // 2**20} MB.")
     return bytes(content)
 
 

@@ -99,10 +99,10 @@ class KeywordIndex:
             list(pool.map(lambda segment: segment.prepare(folder), new))
         self.policies.prepare()
 
-    def rest(self) -> None:
+    def free_memory(self) -> None:
         """Release the memory of mapped files; the next searches read them again."""
         for part in self.parts:
-            part.segment.rest()
+            part.segment.free_memory()
 
     def __len__(self) -> int:
         return self._size
@@ -223,7 +223,7 @@ class KeywordIndex:
 
     def of_term(self, term: str) -> list[tuple[Rows, NDArray[np.float32]]]:
         """The rows that contain a term, ascending, with its weight in each, by part."""
-        return [found for part in self.parts if (found := part.of_term(term))]
+        return [part.of_term(term) for part in self.parts if part.has_term(term)]
 
     def frequency(self, term: str) -> int:
         """How many items contain a term."""
@@ -233,17 +233,15 @@ class KeywordIndex:
         """The weight of a term in each of some rows, 0 in rows without it."""
         weights = np.zeros(len(rows), np.float32)
         for part, places in self.divided(rows):
-            postings = part.segment.postings
-            if (term_id := postings.id_of(term)) is not None:
-                weights[places] = postings.weights_in(term_id, rows[places] - part.start)
+            found = part.segment.postings.weights_in(term, rows[places] - part.start)
+            if found is not None:
+                weights[places] = found
         return weights
 
     def holds(self, term: str, row: int) -> bool:
         """Whether a row contains a term."""
         part = self._parts.of(row)
-        postings = part.segment.postings
-        term_id = postings.id_of(term)
-        return term_id is not None and postings.holds(term_id, row - part.start)
+        return part.segment.postings.holds(term, row - part.start)
 
     def allowed(self, rows: NDArray[np.integer], where: Filter) -> NDArray[np.bool_]:
         """Which of some rows a filter allows."""

@@ -43,7 +43,7 @@ class MappedArrays:
             for array, start in zip(arrays, starts, strict=True)
         ]
 
-    def rest(self) -> None:
+    def free_memory(self) -> None:
         """Release the pages from this process's memory; they are loaded again when used."""
         if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
             self._pages.madvise(mmap.MADV_DONTNEED)

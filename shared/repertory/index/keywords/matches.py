@@ -132,9 +132,8 @@ class Matches:
             in_part = np.zeros((len(self.terms), len(own)), np.float32)
             for number, term in enumerate(self.terms):
                 for one in term.indexed:
-                    if (term_id := postings.id_of(one)) is None:
+                    if (weight := postings.weights_in(one, own)) is None:
                         continue
-                    weight = postings.weights_in(term_id, own)
                     if one not in term.exact:
                         weight *= np.float32(VARIANT_FACTOR)
                     np.maximum(in_part[number], weight, out=in_part[number])
@@ -223,13 +222,11 @@ class Matches:
         mean: Scores = (self.shares[:, None] * weights).sum(axis=0)
         return mean
 
-    def in_item_term(self, term: Term, row: int, places: Places) -> ItemMatch | None:
-        """A term as it appears in an item; None if the item does not contain it."""
-        if not any(self._index.holds(one, row) for one in term.indexed):
-            return None
-        return self.held(term, row, places)
+    def has(self, term: Term, row: int) -> bool:
+        """Whether an item contains a term."""
+        return any(self._index.holds(one, row) for one in term.indexed)
 
-    def held(self, term: Term, row: int, places: Places) -> ItemMatch:
+    def in_item(self, term: Term, row: int, places: Places) -> ItemMatch:
         """A term as it appears in an item that contains it."""
         keys = term.indexed
         if len(keys) > 1:

@@ -9,11 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import merge
-from typing import Any, NamedTuple, Self, overload
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 Rows = NDArray[np.int32]
 Offsets = NDArray[np.int64]
@@ -32,7 +31,7 @@ class Slices(NamedTuple):
     ends: Offsets
 
 
-class Strings(Sequence[str]):
+class Strings:
     """Sorted unique strings. A string's place is found by bisection.
 
     Args:
@@ -89,19 +88,14 @@ class Strings(Sequence[str]):
         """The strings as parts of the text."""
         return Slices(self.text, self.offsets[:-1], self.offsets[1:])
 
-    @override
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    @override
-    def __getitem__(self, place: int | slice) -> str | list[str]:
-        if isinstance(place, slice):
-            return [self[one] for one in range(*place.indices(len(self)))]
+    def __getitem__(self, place: int) -> str:
         return decoded(self._bytes(place))
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.__getitem__, range(len(self)))
 
     def find(self, string: str) -> int | None:
         """The place of a string; None if it is missing."""

@@ -34,7 +34,7 @@ def page_of(parts: Sequence[Part], where: Filter, limit: int, offset: int, after
     return [part.segment.entry(row) for _, _, part, row in islice(left, limit)], total
 
 
-class _Run(Sequence[str]):
+class _Run:
     """The ids of a part's items that a filter allows, in order."""
 
     def __init__(self, part: Part, where: Filter) -> None:
@@ -46,7 +46,7 @@ class _Run(Sequence[str]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __getitem__(self, place: int) -> str:  # type: ignore[override]  # slices are not needed
+    def __getitem__(self, place: int) -> str:
         return self._part.segment.id_of(int(self._rows[place]))
 
     def pairs(self, begin: int) -> Iterator[tuple[str, int, Part, int]]:

@@ -70,34 +70,24 @@ class Part:
 
     def has_term(self, term: str) -> bool:
         """Whether a live item contains a term."""
-        term_id = self.segment.postings.id_of(term)
-        return term_id is not None and self._holds(term_id)
-
-    def _holds(self, term_id: int) -> bool:
         postings = self.segment.postings
-        start, end = postings.span(term_id)
+        start, end = postings.span(term)
         # A frequent term is usually in more items than were removed, so a live item has it.
-        if self.alive is None or end - start > len(self.segment) - self.size:
-            return True
+        if self.alive is None or start == end or end - start > len(self.segment) - self.size:
+            return start < end
         return bool(self.alive[postings.rows[start:end]].any())
 
     def frequency(self, term: str) -> int:
         """How many live items contain a term."""
-        term_id = self.segment.postings.id_of(term)
-        if term_id is None:
-            return 0
         postings = self.segment.postings
-        start, end = postings.span(term_id)
-        if self.alive is None:
+        start, end = postings.span(term)
+        if self.alive is None or start == end:
             return end - start
         return int(np.count_nonzero(self.alive[postings.rows[start:end]]))
 
-    def of_term(self, term: str) -> tuple[Rows, Scores] | None:
+    def of_term(self, term: str) -> tuple[Rows, Scores]:
         """The index rows that contain a term, ascending, and its weight in each."""
-        term_id = self.segment.postings.id_of(term)
-        if term_id is None:
-            return None
-        rows, weights = self.segment.postings.of_term(term_id)
+        rows, weights = self.segment.postings.of_term(term)
         if self.alive is not None:
             is_left = self.alive[rows]
             rows, weights = rows[is_left], weights[is_left]

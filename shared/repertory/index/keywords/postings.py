@@ -11,11 +11,11 @@ from repertory.text import MAX_REMEMBERED_LENGTH
 
 Scores = NDArray[np.float32]
 
-MAX_FOUND = 20_000  # cached term ids; queries repeat their words
+MAX_PLACES = 20_000  # cached places of terms; queries repeat their words
 
 
 class Postings:
-    """The rows and weights of each term. A term's id is its place in the sorted vocabulary.
+    """The rows and weights of each term.
 
     Args:
         table: The rows of each term.
@@ -24,7 +24,8 @@ class Postings:
     Attributes:
         vocabulary: The terms, sorted.
         offsets: Shape ``(len(vocabulary) + 1,)``.
-        rows: The rows of term ``t`` are ``rows[offsets[t]:offsets[t + 1]]``, ascending.
+        rows: The rows of the term at place ``t`` are ``rows[offsets[t]:offsets[t + 1]]``,
+            ascending.
     """
 
     def __init__(self, table: Table, weights: NDArray[np.float16]) -> None:
@@ -34,14 +35,14 @@ class Postings:
         self.rows = table.rows
         self.weights = weights
         self._offsets = numbers(table.offsets)
-        self._found: dict[str, int | None] = {}
+        self._places: dict[str, int | None] = {}
 
     @classmethod
     def of(cls, weights: Sequence[Mapping[str, float]]) -> Self:
         """Make postings from the term weights of items; an item's row is its place."""
         vocabulary = sorted({term for one in weights for term in one})
-        ids = {term: term_id for term_id, term in enumerate(vocabulary)}
-        terms = np.array([ids[term] for one in weights for term in one], np.int64)
+        places = {term: place for place, term in enumerate(vocabulary)}
+        terms = np.array([places[term] for one in weights for term in one], np.int64)
         rows = np.repeat(np.arange(len(weights), dtype=np.int32), [len(one) for one in weights])
         held = np.array([weight for one in weights for weight in one.values()], np.float16)
         table, order = Table.arranged(Strings.of(vocabulary), terms, rows)
@@ -53,38 +54,28 @@ class Postings:
         table, order = Table.merged([one.table for one in parts], moved)
         return cls(table, np.concatenate([one.weights for one in parts])[order])
 
-    def id_of(self, term: str) -> int | None:
-        """The id of a term, or None if no item contains it."""
-        try:
-            return self._found[term]
-        except KeyError:
-            pass
-        if len(self._found) >= MAX_FOUND:
-            self._found.clear()
-        found = self.vocabulary.find(term)
-        if len(term) <= MAX_REMEMBERED_LENGTH:
-            self._found[term] = found
-        return found
+    def span(self, term: str) -> tuple[int, int]:
+        """Where the rows of a term begin and end; the same place if no item contains it."""
+        place = self._place(term)
+        return (0, 0) if place is None else (self._offsets[place], self._offsets[place + 1])
 
-    def span(self, term_id: int) -> tuple[int, int]:
-        """Where the rows of a term begin and end."""
-        return self._offsets[term_id], self._offsets[term_id + 1]
-
-    def of_term(self, term_id: int) -> tuple[Rows, Scores]:
+    def of_term(self, term: str) -> tuple[Rows, Scores]:
         """The rows that contain a term, ascending, and its weight in each."""
-        start, end = self.span(term_id)
+        start, end = self.span(term)
         return self.rows[start:end], self.weights[start:end].astype(np.float32)
 
-    def holds(self, term_id: int, row: int) -> bool:
+    def holds(self, term: str, row: int) -> bool:
         """Whether a row contains a term."""
-        start, end = self.span(term_id)
+        start, end = self.span(term)
         rows = self.rows[start:end]
         place = int(rows.searchsorted(np.int32(row)))
         return place < len(rows) and bool(rows[place] == row)
 
-    def weights_in(self, term_id: int, rows: NDArray[np.integer]) -> Scores:
-        """The weight of a term in each of some rows, 0 in rows without it."""
-        start, end = self.span(term_id)
+    def weights_in(self, term: str, rows: NDArray[np.integer]) -> Scores | None:
+        """The weight of a term in each row, 0 in rows without it; None if no item has it."""
+        start, end = self.span(term)
+        if start == end:
+            return None
         holding = self.rows[start:end]
         # With another integer type, NumPy would convert the whole posting list.
         place = holding.searchsorted(rows.astype(np.int32, copy=False))
@@ -92,3 +83,16 @@ class Postings:
         weights: Scores = self.weights[start:end].take(place, mode="clip").astype(np.float32)
         weights *= holds
         return weights
+
+    def _place(self, term: str) -> int | None:
+        """The place of a term in the vocabulary; None if it is missing."""
+        try:
+            return self._places[term]
+        except KeyError:
+            pass
+        if len(self._places) >= MAX_PLACES:
+            self._places.clear()
+        place = self.vocabulary.find(term)
+        if len(term) <= MAX_REMEMBERED_LENGTH:
+            self._places[term] = place
+        return place

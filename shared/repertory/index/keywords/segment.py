@@ -169,10 +169,10 @@ class Segment:
         self._entries = text.data
         self.postings = Postings(Table(table.keys, table.offsets, rows), weights)
 
-    def rest(self) -> None:
+    def free_memory(self) -> None:
         """Release the memory of the mapped arrays after a full read; searches rarely read them."""
         if self._mapped is not None:
-            self._mapped.rest()
+            self._mapped.free_memory()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The whole segment as arrays by name."""

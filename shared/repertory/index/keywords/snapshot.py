@@ -107,7 +107,7 @@ def _packed(segment: Segment) -> bytes:
         for name, array in segment.arrays().items()
     }
     packed = _checked(msgspec.msgpack.encode(arrays))
-    segment.rest()
+    segment.free_memory()
     return packed
 
 

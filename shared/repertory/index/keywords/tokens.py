@@ -1,14 +1,17 @@
 """Splits text into the terms that are indexed and searched."""
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import Stemmer
 
 from repertory.catalogue.names import MARKS, UNSPACED, compact_name, folded, split_name
 from repertory.text import MAX_REMEMBERED, MAX_REMEMBERED_LENGTH
+
+if TYPE_CHECKING:
+    from functools import _lru_cache_wrapper
 
 # Words too common to distinguish items. They are left out of the index and of queries, because a
 # small catalogue has no reliable statistics that would show them to be common.
@@ -44,7 +47,6 @@ _UNSPACED = re.compile(f"([{UNSPACED}]+)")
 _stem = Stemmer.Stemmer("english", 0)  # no cache, because it is slower than stemming
 
 Pair = tuple[str, str]  # a word as written, in lower case, and its term
-Find = Callable[[str], tuple[Pair, ...]]
 
 
 def runs(text: str) -> list[str]:
@@ -73,7 +75,7 @@ def terms(text: str) -> list[str]:
 
 def words(text: str) -> list[Pair]:
     """All words of a text except stop words, as written, each with its term."""
-    return _of_runs(_words, _words_of, text)
+    return _of_runs(_words, text)
 
 
 def wholes(text: str) -> list[Pair]:
@@ -82,12 +84,12 @@ def wholes(text: str) -> list[Pair]:
     They are written without separators: ``latex`` for ``LaTeX``, ``gpt4o`` for ``gpt-4o``. Words of
     scripts without spaces are left out.
     """
-    return _of_runs(_wholes, _wholes_of, text)
+    return _of_runs(_wholes, text)
 
 
 def spellings(text: str) -> list[Pair]:
     """The words and the wholes of a text together, word by word."""
-    return _of_runs(_spellings, _spellings_of, text)
+    return _of_runs(_spellings, text)
 
 
 @lru_cache(maxsize=MAX_REMEMBERED)  # for names and servers, which every search reads
@@ -114,24 +116,20 @@ def word_count(text: str) -> int:
     return max(len(spaced.split()) + unspaced // 2, 1)
 
 
-def _of_runs(remembered: Find, find: Find, text: str) -> list[Pair]:
-    """The pairs that a function finds in each run of a text. Long runs are not cached."""
+def _of_runs(find: "_lru_cache_wrapper[tuple[Pair, ...]]", text: str) -> list[Pair]:
+    """The pairs that a cached function finds in each run of a text. Long runs are not cached."""
     found = runs(text)
     if max(map(len, found), default=0) <= MAX_REMEMBERED_LENGTH:  # nearly always
-        return [*chain.from_iterable(map(remembered, found))]
+        return [*chain.from_iterable(map(find, found))]
     return [
         pair
         for run in found
-        for pair in (remembered if len(run) <= MAX_REMEMBERED_LENGTH else find)(run)
+        for pair in (find if len(run) <= MAX_REMEMBERED_LENGTH else find.__wrapped__)(run)
     ]
 
 
 @lru_cache(maxsize=MAX_REMEMBERED)
 def _words(run: str) -> tuple[Pair, ...]:
-    return _words_of(run)
-
-
-def _words_of(run: str) -> tuple[Pair, ...]:
     if run.endswith(("+", "#")):
         return ((run.lower(), run.lower()),)
     if run.isupper() and run.lower() in STOP_WORDS and 1 < len(run) <= MAX_ACRONYM:
@@ -150,10 +148,6 @@ def _words_of(run: str) -> tuple[Pair, ...]:
 
 @lru_cache(maxsize=MAX_REMEMBERED)
 def _wholes(run: str) -> tuple[Pair, ...]:
-    return _wholes_of(run)
-
-
-def _wholes_of(run: str) -> tuple[Pair, ...]:
     if not run.isascii():
         is_undivided = run.isalpha() and run[1:].lower() == run[1:]  # like most words
         if is_undivided or _UNSPACED.search(run):
@@ -166,11 +160,7 @@ def _wholes_of(run: str) -> tuple[Pair, ...]:
 
 @lru_cache(maxsize=MAX_REMEMBERED)
 def _spellings(run: str) -> tuple[Pair, ...]:
-    return _spellings_of(run)
-
-
-def _spellings_of(run: str) -> tuple[Pair, ...]:
-    return _words_of(run) + _wholes_of(run)
+    return _words.__wrapped__(run) + _wholes.__wrapped__(run)
 
 
 def _may_be_one_word(text: str) -> bool:

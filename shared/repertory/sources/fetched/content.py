@@ -110,7 +110,6 @@ class Content:
 
     def _fetch(self, last: State, *, may_ask: bool) -> bool:
         into = self.folder / f"{_VERSION}{secrets.token_hex(8)}"
-        is_kept = False
         try:
             into.mkdir(mode=0o700)
             fetched = self.fetcher.fetch(into, last, may_ask=may_ask)
@@ -126,9 +125,8 @@ class Content:
             # The old state is wrong from here on, even if this process is killed.
             (self.folder / STATE).unlink(missing_ok=True)
             last = State(checked_at=last.checked_at)
-            servers.settle(self.folder, fetched.declared)
+            servers.write_configurations(self.folder, fetched.declared)
             self._switch(into)
-            is_kept = True
             self._write(
                 State(
                     revision=fetched.revision,
@@ -146,9 +144,7 @@ class Content:
             self._note(failure, last)
             raise failure from error
         finally:
-            if not is_kept:
-                shutil.rmtree(into, ignore_errors=True)
-        self._clear()
+            self._clear()
         return True
 
     def _switch(self, into: Path) -> None:
@@ -159,7 +155,7 @@ class Content:
 
     def _clear(self) -> None:
         """Remove replaced content and the remains of interrupted fetches."""
-        servers.clear(self.folder)
+        servers.remove_unused_copies(self.folder)
         used = Path(self.version).name
         for path in self.folder.glob(f"{_VERSION}*"):
             if path.name != used:

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from typing_extensions import override
@@ -44,6 +44,13 @@ class FetchedSource(Source):
     fetches = True
     trust = Trust.REVIEW
 
+    def attach(self, content: Content, interval: float) -> Self:
+        """Set the attributes, and no longer watch a folder; ``watch`` reports new content."""
+        self.content, self.interval = content, interval
+        self.location = content.fetcher.location
+        self.folder = None
+        return self
+
     @override
     def refresh(self, *, may_ask: bool = False) -> None:
         self.content.refresh(may_ask=may_ask)
@@ -81,7 +88,7 @@ class FetchedSource(Source):
         stale = ""
         if state.error:
             when = ago(time.time() - state.checked_at) if state.checked_at else "before"
-            stale = f"{state.error} What was fetched {when} stays."
+            stale = f"{state.error} The content that was fetched {when} is kept."
         return msgspec.structs.replace(scan, problems=[*problems, *scan.problems], stale=stale)
 
     @override

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from repertory.addresses import Address
 from repertory.errors import SourceError
 from repertory.sources.mcp.variables import names_in
 from repertory.text import one_line
@@ -64,7 +65,7 @@ def check_step(url: str, before: str) -> None:
     Raises:
         SourceError: The step leads into a private network.
     """
-    if not is_private(host_of(before)) and is_private(host_of(url)):
+    if is_public(host_of(before)) and is_private(host_of(url)):
         raise SourceError(
             f"{shown(before)} leads to {shown(url)}, which is on a private network; it was not "
             "fetched."
@@ -82,18 +83,23 @@ def host_of(url: str) -> str:
         return ""
 
 
-def is_private(host: str) -> bool:
-    """Whether a host is this machine (an empty name) or has a non-public address.
-
-    Unknown hosts count as public. The DNS lookup may take seconds.
-    """
+def is_public(host: str) -> bool:
+    """Whether a host has a public address. Unknown hosts count as public."""
     if not host:
-        return True
+        return False
+    found = addresses_of(host)
+    return not found or any(address.is_global for address in found)
+
+
+def is_private(host: str) -> bool:
+    """Whether a host is this machine (an empty name) or has a non-public address."""
+    return not host or not all(address.is_global for address in addresses_of(host))
+
+
+def addresses_of(host: str) -> list[Address]:
+    """All addresses of a host; empty if it is unknown. The DNS lookup may take seconds."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return False
-    return any(
-        not ipaddress.ip_address(str(address[0]).partition("%")[0]).is_global
-        for *_, address in found
-    )
+        return []
+    return [ipaddress.ip_address(str(address[0]).partition("%")[0]) for *_, address in found]

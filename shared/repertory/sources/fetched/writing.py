@@ -25,16 +25,16 @@ class Writer:
 
     Args:
         into: The empty folder.
-        whence: The origin of the files, for messages.
+        location: The origin of the files, for messages.
 
     Attributes:
         left_out: The numbers of files left out, by a description of them.
     """
 
-    def __init__(self, into: Path, whence: str) -> None:
+    def __init__(self, into: Path, location: str) -> None:
         self.left_out: Counter[str] = Counter()
         self._into = into
-        self.whence = whence
+        self.location = location
         self._files = self._size = self._entries = 0
 
     def takes(self, place: str, size: int) -> bool:
@@ -45,28 +45,25 @@ class Writer:
         """
         self._entries += 1
         if self._entries > MAX_ENTRIES:
-            raise SourceError(f"{self.whence} lists more than {MAX_ENTRIES:,} files.")
+            raise SourceError(f"{self.location} lists more than {MAX_ENTRIES:,} files.")
         parts = place.split("/")
         if {"", ".", ".."} & set(parts):
             raise SourceError(
-                f"{self.whence} has a file that would lie elsewhere, {one_line(place)[:200]!r}; "
+                f"{self.location} has a file that would lie elsewhere, {one_line(place)[:200]!r}; "
                 "nothing was taken from it."
             )
         if ".git" in map(str.lower, parts):
             return False
-        if not is_clean(place) or _is_odd(place):
-            return self.leave_out("files whose names are invalid on other systems")
-        if len(place) > MAX_PLACE_LENGTH or len(parts) > MAX_PARTS:
-            return self.leave_out("files that are nested too deeply")
-        if size > MAX_FILE_SIZE:
-            return self.leave_out(f"files of more than {MAX_FILE_SIZE:,} bytes")
+        if what := _unfit(place, size):
+            self.leave_out(what)
+            return False
         if self._files >= MAX_FILES:
             raise SourceError(
-                f"{self.whence} has more than {MAX_FILES:,} files; name a folder of it."
+                f"{self.location} has more than {MAX_FILES:,} files; name a folder of it."
             )
         if self._size + size > MAX_TOTAL_SIZE:
             raise SourceError(
-                f"{self.whence} has more than {MAX_TOTAL_SIZE:,} bytes; name a folder of it."
+                f"{self.location} has more than {MAX_TOTAL_SIZE:,} bytes; name a folder of it."
             )
         return True
 
@@ -85,7 +82,7 @@ class Writer:
                 for chunk in chunks:
                     size += len(chunk)
                     if size > MAX_FILE_SIZE or self._size + size > MAX_TOTAL_SIZE:
-                        raise SourceError(f"{self.whence} has more bytes than it says.")
+                        raise SourceError(f"{self.location} has more bytes than it says.")
                     file.write(chunk)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             self.leave_out("files with duplicate names")
@@ -98,10 +95,9 @@ class Writer:
         self._files += 1
         self._size += size
 
-    def leave_out(self, what: str) -> bool:
-        """Count a file as left out, by a description in the plural. Always False."""
+    def leave_out(self, what: str) -> None:
+        """Count a file as left out, by a description in the plural."""
         self.left_out[what] += 1
-        return False
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -109,9 +105,13 @@ class Writer:
         return tuple(f"Left out: {number:,} {what}." for what, number in self.left_out.items())
 
 
-def _is_odd(place: str) -> bool:
-    """Whether some system would read a place as a different one."""
-    return "\\" in place or (os.name == "nt" and ":" in place)
+def _unfit(place: str, size: int) -> str:
+    """A description, in the plural, of files that are not written; empty for a fit file."""
+    if not is_clean(place) or "\\" in place or (os.name == "nt" and ":" in place):
+        return "files whose names are invalid on other systems"
+    if len(place) > MAX_PLACE_LENGTH or len(place.split("/")) > MAX_PARTS:
+        return "files that are nested too deeply"
+    return f"files of more than {MAX_FILE_SIZE:,} bytes" if size > MAX_FILE_SIZE else ""
 
 
 def checked_folder(folder: str) -> str:

@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from repertory.errors import SourceError
@@ -74,7 +74,7 @@ class Git:
         *,
         may_ask: bool,
     ) -> None:
-        self._folder = folder
+        self.folder = folder
         self._url = url
         self._shown = shown
         self._is_cancelled = is_cancelled
@@ -86,7 +86,7 @@ class Git:
         }
 
     def call(self, *arguments: str, given: Path | None = None) -> Path:
-        """Run git, and return the file with its output.
+        """Run git, and return the file with its output, which the next call replaces.
 
         Args:
             arguments: The command and its arguments. Untrusted ones must not start with a dash.
@@ -98,22 +98,21 @@ class Git:
         program = shutil.which("git")
         if program is None:
             raise SourceError("The program `git` is missing; install it to use git repositories.")
-        output, errors = self._folder / "output", self._folder / "errors"
+        output, errors = self.folder / "output", self.folder / "errors"
         errors.write_bytes(b"\n" * RESERVED)
         with contextlib.ExitStack() as stack:
             source = stack.enter_context(given.open("rb")) if given else subprocess.DEVNULL
-            process = stack.enter_context(
-                _running(
-                    [program, *arguments],
-                    cwd=self._folder,
-                    env=self._environment,
-                    stdin=None if self._may_ask and not given else source,
-                    stdout=stack.enter_context(output.open("wb")),
-                    stderr=stack.enter_context(errors.open("r+b")),
-                    # Without a terminal, no program that git starts can ask the user.
-                    start_new_session=not self._may_ask,
-                )
+            process = subprocess.Popen(  # noqa: S603 - git
+                [program, *arguments],
+                cwd=self.folder,
+                env=self._environment,
+                stdin=None if self._may_ask and not given else source,
+                stdout=stack.enter_context(output.open("wb")),
+                stderr=stack.enter_context(errors.open("r+b")),
+                # Without a terminal, no program that git starts can ask the user.
+                start_new_session=not self._may_ask,
             )
+            stack.callback(self._end, process)
             self._wait(process, output)
         if process.returncode:
             raise SourceError(self._failure(errors))
@@ -130,12 +129,22 @@ class Git:
                 raise SourceError(f"{self._shown} was not complete after {TIMEOUT_S:.0f} s.")
             if now - measured_at > SIZE_INTERVAL_S:
                 measured_at = now
-                if size_on_disk(self._folder) > MAX_REPOSITORY_SIZE + MAX_OUTPUT_SIZE:
+                if size_on_disk(self.folder) > MAX_REPOSITORY_SIZE + MAX_OUTPUT_SIZE:
                     raise SourceError(f"{self._shown} has more than {MAX_REPOSITORY_SIZE:,} bytes.")
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(POLL_INTERVAL_S)
         if output.stat().st_size > MAX_OUTPUT_SIZE:
             raise SourceError(f"{self._shown} has more files than can be read.")
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill git and the processes that it started, if it is running."""
+        if process.poll() is None:
+            with contextlib.suppress(OSError):
+                if self._may_ask or os.name == "nt":
+                    process.kill()
+                else:
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     def _failure(self, errors: Path) -> str:
         """Git's own error message, without secrets."""
@@ -182,19 +191,3 @@ def _environment(url: str, protocol: str, *, may_ask: bool) -> Mapping[str, str]
             "GCM_INTERACTIVE": "never",
         }
     return environment
-
-
-@contextlib.contextmanager
-def _running(command: list[str], **options: object) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program; the end of the block kills it and the processes that it started."""
-    process = subprocess.Popen(command, **options)  # type: ignore[call-overload]  # noqa: S603 - git
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            with contextlib.suppress(OSError):
-                if options["start_new_session"] and os.name != "nt":
-                    os.killpg(process.pid, signal.SIGKILL)
-                else:
-                    process.kill()
-            process.wait()

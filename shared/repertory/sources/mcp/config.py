@@ -184,7 +184,7 @@ def _servers(
     try:
         rules = msgspec.convert(document.get("mcp"), _Rules | None) or _Rules()
     except msgspec.ValidationError as exc:
-        raise ConfigurationError(f"{path}: mcp is not set up right: {exc}.") from exc
+        raise ConfigurationError(f"{path}: `mcp` is invalid: {exc}.") from exc
     lines = _Lines(text)
     servers: dict[str, ServerConfig | None] = {}
     for name, entry in table.items():
@@ -260,7 +260,7 @@ def _read_entry(
         line = lines.of(name)
         place = f"{path}:{line}" if line else str(path)
         name = one_line(name)[:MAX_NAME_LENGTH] or "unnamed"
-        fault = f"{place}: the MCP server {name} is not set up right: {exc}."
+        fault = f"{place}: the MCP server {name} is invalid: {exc}."
         return ServerConfig(name=name, fault=fault)
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 
 from repertory.errors import SourceError
-from repertory.sources.reading.structured import Defect, load
+from repertory.sources.reading.structured import load
 from repertory.text import clean, cut, is_clean, one_line
 
 MAX_LENGTH = 2_000  # characters of one argument of a command line
@@ -33,6 +33,11 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_secret: bool = False
     value: str | None = None
     default: str | None = None
+
+    @property
+    def given(self) -> str | None:
+        """The value from the document, or else the default."""
+        return self.default if self.value is None else self.value
 
 
 class Argument(Input, frozen=True, kw_only=True, rename="camel"):
@@ -130,7 +135,7 @@ def parsed(content: bytes, where: str) -> Mapping[str, Any]:
         SourceError: It is not a JSON object.
     """
     document = load(content.decode("utf-8", "replace"), "json")
-    if isinstance(document, Defect) or not isinstance(document, dict):
+    if not isinstance(document, dict):
         raise SourceError(f"{where} did not answer like an MCP registry.")
     return document
 

@@ -124,7 +124,7 @@ def _environment(
     for one in variables:
         if not ENVIRONMENT_NAME.fullmatch(one.name) or _DANGEROUS.fullmatch(one.name):
             raise ValueError(f"its environment variable {one.name[:100]!r} cannot be set")
-        if _STEERING.fullmatch(one.name) and (one.value is not None or one.default is not None):
+        if _STEERING.fullmatch(one.name) and one.given is not None:
             raise ValueError(f"its environment variable {one.name[:100]!r} may run other code")
         value = _value(one, one.name)
         if value is None:
@@ -165,9 +165,8 @@ def _value(one: Argument | Variable, variable: str, hint: str = "") -> str | Non
         return _filled(safe(one.value, "a value"), one.variables, variable)
     if one.is_secret:
         return own if one.is_required or one.value is not None else None
-    given = one.value if one.value is not None else one.default
-    if given is not None:
-        return safe(given, "a value")
+    if one.given is not None:
+        return safe(one.given, "a value")
     return own if one.is_required else None
 
 
@@ -178,9 +177,8 @@ def _filled(text: str, variables: Mapping[str, Input], start: str = "") -> str:
         one = variables.get(found[1])
         if one is None:
             return found[0]
-        given = one.value if one.value is not None else one.default
-        if given is not None and not one.is_secret:
-            return safe(given, "a value")
+        if one.given is not None and not one.is_secret:
+            return safe(one.given, "a value")
         if start:
             return f"${{{_variable(start, found[1])}}}"
         return f"${{input:{_variable(found[1]).lower()}}}"

@@ -14,8 +14,7 @@ from repertory.text import clean
 
 IGNORE_FILE = ".gitignore"
 
-_LIMIT = 1 << 16  # bytes
-_MAX_PATTERNS = 1_000
+_MAX_PATTERNS = 1_000  # of a file
 _MAX_IN_EFFECT = 2_000  # patterns for one place, from all files above it
 _MAX_DIFFERENT = 1 << 19  # characters of distinct patterns below a root, as each is compiled
 _EACH = 50  # characters added to the length of each pattern
@@ -35,10 +34,10 @@ class GitIgnore:
 
     @property
     def problems(self) -> list[Problem]:
-        """One for each file that is ignored because there are too many patterns."""
+        """One for each file with patterns that are not used everywhere."""
         message = (
-            "The .gitignore files here have too many different patterns, so those of this one do "
-            "not count; shorten them."
+            "The .gitignore files here have too many patterns, so some patterns of this one are "
+            "not used; remove some."
         )
         return [warning(clean(self._file(one)), message) for one in sorted(self._left_out)]
 
@@ -50,7 +49,8 @@ class GitIgnore:
         """Whether the nearest ``.gitignore`` that matches a place ignores it; None if none does.
 
         The nearest files are checked first. A file that makes too many patterns for the place, and
-        all files above it, do not count, because a large tree has many places to match.
+        all files above it, do not count, because a large tree has many places to match. It gets a
+        problem.
 
         Args:
             place: A path with ``/`` between its parts, and at its end if it is a folder. The
@@ -65,6 +65,7 @@ class GitIgnore:
                 below = place[len(folder) :].lstrip("/")
                 left -= len(spec) * max(len(below), _SHORT)
                 if left < 0:
+                    self._left_out.add(folder)
                     return None
                 verdict = spec.check_file(below).include
                 if verdict is not None:
@@ -93,6 +94,9 @@ class GitIgnore:
 
     def _counted(self, folder: str, lines: list[str]) -> GitIgnoreSpec | None:
         """The patterns of a folder's file; None if that makes too many patterns in total."""
+        if len(lines) > _MAX_PATTERNS:
+            self._left_out.add(folder)
+            lines = lines[:_MAX_PATTERNS]
         new = set(lines) - self._patterns
         size = sum(map(len, new)) + len(new) * _EACH
         if size > self._left:
@@ -105,10 +109,12 @@ class GitIgnore:
 
 def read_patterns(file: Found) -> GitIgnoreSpec | None:
     """Read the patterns of a file; None if it is empty or unreadable."""
-    lines = _lines(file)
+    lines = _lines(file)[:_MAX_PATTERNS]
     return spec_of(lines) if lines else None
 
 
 def _lines(file: Found) -> list[str]:
-    text, _ = read_file(file, _LIMIT)
-    return text.split("\n")[:_MAX_PATTERNS] if text else []
+    """The patterns in a file, without comments."""
+    text, _ = read_file(file)
+    lines = text.split("\n") if text else ()
+    return [line for line in lines if line.strip() and not line.startswith("#")]

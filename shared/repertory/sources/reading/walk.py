@@ -28,7 +28,7 @@ TEMPORARY = (".#", "._", ".~")
 
 
 class Walk:
-    """A walk through the folders below a root that ``enter`` accepts. The constructor runs it.
+    """A walk through the folders below a root. The constructor runs it.
 
     Links are followed only to targets inside the root. A folder is entered once, preferably under
     its own name and not a link's. Any entry with a wanted name counts, such as a FIFO or a dangling
@@ -37,7 +37,7 @@ class Walk:
     Args:
         root: The folder.
         wanted: Whether a file with this name is wanted.
-        enter: Whether to enter the folder at a place.
+        passes_over: Why the folder at a place is not entered; empty if it is.
         elsewhere: Whether another source reads the folder with this real path. Links to it are then
             not followed.
         max_depth: The number of folder levels below the root to enter.
@@ -50,8 +50,7 @@ class Walk:
         unlisted: The places of folders that exist but could not be listed; the empty place means
             all.
         folders: The places of the top-level folders that were entered.
-        skipped: The places of folders in ``SKIPPED``.
-        elsewhere: The places of links to folders that another source reads.
+        passed_over: The places of folders that were deliberately not entered, each with the reason.
         links: The real paths of all links, by place.
         too_deep: The places of folders below ``max_depth``.
         is_cut: Whether there are more than ``MAX_FOLDERS``.
@@ -66,13 +65,13 @@ class Walk:
         self,
         root: Path,
         wanted: Callable[[str], bool],
-        enter: Callable[[str], bool] = lambda _place: True,
+        passes_over: Callable[[str], str] = lambda _place: "",
         elsewhere: Callable[[str], bool] = lambda _real: False,
         max_depth: int = MAX_DEPTH,
         pause: Callable[[], None] = lambda: None,
         place: str = "",
     ) -> None:
-        self._wanted, self._enter, self._elsewhere = wanted, enter, elsewhere
+        self._wanted, self._passes_over, self._elsewhere = wanted, passes_over, elsewhere
         self._max_depth = max_depth
         self._top = os.path.abspath(root)  # noqa: PTH100 - keeps a link's own name, as ids must
         self._real_top = listed_path(root)
@@ -86,8 +85,7 @@ class Walk:
         self.problems: list[Problem] = []
         self.unlisted: list[str] = []
         self.folders: list[str] = []
-        self.skipped: list[str] = []
-        self.elsewhere: list[str] = []
+        self.passed_over: dict[str, str] = {}
         self.listed: dict[str, int] = {}
         self._walk(place, pause)
 
@@ -191,7 +189,7 @@ class Walk:
         if not is_folder:
             return
         if name in SKIPPED:
-            self.skipped.append(place)
+            self.passed_over[place] = "tools create and fill such folders"
         else:
             self._add_folder(place, real)
 
@@ -205,7 +203,10 @@ class Walk:
             self._warn(place, message)
 
     def _add_folder(self, place: str, real: str) -> None:
-        if real in self._entered or not self._enter(place):
+        if real in self._entered:
+            return
+        if reason := self._passes_over(place):
+            self.passed_over[place] = reason
             return
         if place.count("/") >= self._max_depth:
             self.too_deep.append(place)
@@ -225,7 +226,7 @@ class Walk:
         if not (self._wanted(name) or (is_folder and name not in SKIPPED)):
             return
         if is_folder and self._elsewhere(real):
-            self.elsewhere.append(place)
+            self.passed_over[place] = "another source reads the folder it leads to"
         elif not is_inside(real, self._real_top):
             message = (
                 f"The link leads out of {self._top} to {clean(real)} and was not followed; make "
