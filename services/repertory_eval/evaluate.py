@@ -17,7 +17,7 @@ from repertory_admin.progress import Bars
 from repertory_admin.show.answers import warn_if_degraded
 from repertory_eval.corpus import indexed
 from repertory_eval.generate import generate
-from repertory_eval.judged import Observed, observe, stated
+from repertory_eval.judged import Observed, stated
 from repertory_eval.labelled import LabelledQuery, evenly, read_sets
 from repertory_eval.measure import DEPTH, Found, Outcome, outcomes
 from repertory_eval.trial import Trial
@@ -93,16 +93,14 @@ class Evaluation:
         self, repertory: Repertory, bars: Bars, queries: Sequence[LabelledQuery], name: str
     ) -> list[Observed]:
         """The results of judged queries under the active settings."""
-        values, engine = self._active.values, repertory.engine
-
-        def show(text: str) -> list[Found]:
-            return found(self._checked(engine.search(query_of(values, text))))
-
-        def state(text: str, items: Iterable[str]) -> Mapping[str, float]:
-            return stated(engine, query_of(values, text), items)
-
-        step = partial(_step, bars, f"Testing the confidence for {name}", len(queries))
-        return observe(queries, show, state, step)
+        engine, observed = repertory.engine, []
+        for done, query in enumerate(queries, start=1):
+            asked = query_of(self._active.values, query.text)
+            shown = found(self._checked(engine.search(asked)))
+            probabilities = stated(engine, asked, query.grades)
+            observed.append(Observed(query=query, shown=shown, stated=probabilities))
+            bars.step(f"Testing the confidence for {name}", done, len(queries))
+        return observed
 
     def _results(
         self,
@@ -120,7 +118,7 @@ class Evaluation:
         results = {}
         for changed, settings in self._tried.items():
             stage = f"Searching {name}" + (f", {changed}" if changed else "")
-            step = partial(_step, bars, stage, len(queries))
+            step = partial(bars.step, stage, total=len(queries))
             search = partial(self._search, backend, settings.values)
             cut = has_threshold or "threshold" in changed
             results[changed] = outcomes(queries, search, step, has_threshold=cut)
@@ -144,10 +142,6 @@ class Evaluation:
 def found(answer: Answer) -> list[Found]:
     """The ids of each hit: its own, then those of its duplicates."""
     return [(hit.id, *hit.duplicates) for hit in answer.hits]
-
-
-def _step(bars: Bars, stage: str, total: int, done: int) -> None:
-    bars.step(stage, done, total)
 
 
 def _bodies(backend: Backend) -> dict[str, str]:

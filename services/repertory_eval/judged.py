@@ -5,7 +5,7 @@ shows what an ordinary labelled set cannot: whether an item other than the label
 too, and whether a query without an answer is rejected.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -21,11 +21,6 @@ from repertory_eval.labelled import LabelledQuery
 from repertory_eval.measure import Found
 
 BINS = 10
-
-# ``Show`` maps a query's text to its hits under the active settings. ``State`` maps a query's text
-# and the ids of some items to the stated probability of each.
-Show = Callable[[str], Sequence[Found]]
-State = Callable[[str, Iterable[str]], Mapping[str, float]]
 
 
 class Observed(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,19 +100,6 @@ def stated(engine: SearchEngine, query: Query, items: Iterable[str]) -> dict[str
     rows = [row for item in items if (row := index.row_of(item)) is not None]
     hits = engine.hits_at(engine.rank(query, also=rows), rows)
     return {hit.id: probability(hit) for hit in hits}
-
-
-def observe(
-    queries: Sequence[LabelledQuery], show: Show, state: State, step: Callable[[int], None]
-) -> list[Observed]:
-    """Run every query; ``step`` is called with the number of finished queries."""
-    observed = []
-    for done, query in enumerate(queries, start=1):
-        observed.append(
-            Observed(query=query, shown=show(query.text), stated=state(query.text, query.grades))
-        )
-        step(done)
-    return observed
 
 
 def judge(observed: Sequence[Observed]) -> Judged:

@@ -145,11 +145,12 @@ class DirectoryCatalogue:
         """Add separate entries for the MCP configurations that the user named."""
         own = self._named_entries(entries)
         named = {Path(real_path(path)) for path in self._named}
-        kept = [
-            entry
-            for entry in entries
-            if "trusted" in entry or not self.files_of(entry) or self.files_of(entry) - named
-        ]
+
+        def is_replaced(entry: Mapping[str, Any]) -> bool:
+            files = self.files_of(entry)
+            return "trusted" not in entry and bool(files) and files <= named
+
+        kept = [entry for entry in entries if not is_replaced(entry)]
         # Insert them before other files that may define the same servers.
         at = [*(entry.get("type") for entry in kept), "mcp"].index("mcp")
         return [*kept[:at], *own, *kept[at:]]

@@ -185,10 +185,10 @@ def test_other_addresses_are_refused(tmp_path: Path, text: str) -> None:
         recognise(Address(text, tmp_path, {}))
 
 
-def test_an_address_in_an_unknown_home_is_refused(tmp_path: Path) -> None:
+def test_an_address_in_the_home_of_an_unknown_user_is_refused(tmp_path: Path) -> None:
     """As in a configuration."""
     with pytest.raises(ConfigurationError, match="names a home that is unknown"):
-        recognise(Address("~no-user-has-this-name/skills", tmp_path, {}))
+        recognise(Address("~unknown-user/skills", tmp_path, {}))
 
 
 def test_every_recognised_type_is_a_type_of_source() -> None:

@@ -36,7 +36,7 @@ HEAVY = {
 }
 
 
-UNKNOWN_HOME = Path("~nobody-of-this-name/x")
+UNKNOWN_HOME = Path("~unknown-user/x")
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import pytest
 
 from repertory.catalogue.item import Item, Kind
 from repertory.search.query import Query
-from repertory_eval.judged import Observed, by_tag, judge, observe, stated
+from repertory_eval.judged import Observed, by_tag, judge, stated
 from repertory_eval.labelled import LabelledQuery
 from tests.support.keyword_search import keyword_engine
 
@@ -82,14 +82,13 @@ def test_pairs_that_a_search_would_not_show_have_a_probability_too() -> None:
     engine = keyword_engine(
         [Item(id=name, kind=Kind.TOOL, name=name, source="s", description=name) for name in names]
     )
-    query = LabelledQuery(id="q", text="resize", grades={**dict.fromkeys(names, 0), "gone": 3})
-    [one] = observe(
-        [query],
-        lambda text: [(hit.id,) for hit in engine.search(Query(text=text)).hits],
-        lambda text, items: stated(engine, Query(text=text), items),
-        lambda _: None,
-    )
-    assert one.stated.keys() == {*names}
-    assert one.stated["resize_image"] > one.stated["send_mail"] >= 0.0
-    assert one.shown[0] == ("resize_image",)
-    assert not one.is_answerable
+    found = stated(engine, Query(text="resize"), [*names, "gone"])
+    assert found.keys() == {*names}
+    assert found["resize_image"] > found["send_mail"] >= 0.0
+
+
+def test_a_query_whose_good_items_are_not_indexed_is_not_answerable() -> None:
+    """No search could find them."""
+    grades = {"resize_image": 0, "gone": 3}
+    query = LabelledQuery(id="q", text="resize", grades=grades)
+    assert not Observed(query=query, shown=[], stated={"resize_image": 0.9}).is_answerable

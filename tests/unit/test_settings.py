@@ -186,6 +186,6 @@ def test_a_path_in_an_unknown_home_is_refused(
     field: str, use: Callable[[Settings], object], tmp_path: Path
 ) -> None:
     """The message says what to write instead."""
-    flags = {"data_dir": str(tmp_path / "data"), field: "~nobody-of-this-name/x"}
+    flags = {"data_dir": str(tmp_path / "data"), field: "~unknown-user/x"}
     with pytest.raises(ConfigurationError, match="names a home that is unknown"):
         use(load(flags, tmp_path, {}))

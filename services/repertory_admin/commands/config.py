@@ -133,21 +133,20 @@ def check(flags: Flags) -> None:
     """
     try:
         settings, directory = here(flags)
-        problems = list(_problems(Workspace(settings, directory)))
-        sources = len(settings.sources) + len(settings.added)
+        workspace = Workspace(settings, directory)
+        problems = list(_problems(workspace))
     except ConfigurationError as error:
         problems = [str(error)]
     for problem in problems:
         terminal.show_text(problem)
     if problems:
         raise typer.Exit(ExitCode.NOT_FOUND)
-    workspace = Workspace(settings, directory)
     for reason in (*workspace.notices, *workspace.sources.withheld()):
         terminal.show_text(reason)
-    file = settings.file
+    number = len(settings.sources) + len(settings.added)
     terminal.say(
-        f"{short_path(str(file))} is valid: {counted(sources, 'source')}."
-        if file
+        f"{short_path(str(settings.file))} is valid: {counted(number, 'source')}."
+        if settings.file
         else "There is no repertory.toml. The sources that are discovered here are valid."
     )
 

@@ -12,7 +12,7 @@ from repertory.errors import SourceError, StoreError, UsageError
 from repertory.indexing.collection_names import configuration_of, generation_of
 from repertory.indexing.scan import CONCURRENCY
 from repertory.sources.source import Source
-from repertory.stats import Rebuild, Stats
+from repertory.stats import Rebuild, Run, Stats
 from repertory.text import counted
 from repertory.trust_requests import untrusted
 from repertory.workspace import Workspace
@@ -63,7 +63,10 @@ def index(
         if unfetched:
             raise typer.Exit(ExitCode.UNREAD)
     else:
-        _index_here(target, output, paths=paths or [])
+        with Bars() as bars, target.open_here(bars) as repertory:
+            repertory.workspace.set_paths(paths or [])
+            run = repertory.index(bars.step)
+        _report(run, target, output)
 
 
 @command(
@@ -88,7 +91,9 @@ def rebuild(
     if target.server:
         _rebuild_there(target.server, output, wait=wait)
     else:
-        _index_here(target, output)
+        with Bars() as bars, target.open_here(bars) as repertory:
+            run = repertory.rebuild(bars.step)
+        _report(run, target, output)
 
 
 def _leave_to(client: Client, target: Target, paths: list[Path]) -> None:
@@ -190,17 +195,12 @@ def _is_there(stats: Stats, begun: Rebuild) -> bool:
     )
 
 
-def _index_here(target: Target, output: Output, paths: list[Path] | None = None) -> None:
-    """Index these paths; None rebuilds."""
-    with Bars() as bars, target.open_here(bars) as repertory:
-        if paths is not None:
-            repertory.workspace.set_paths(paths)
-        run = repertory.rebuild(bars.step) if paths is None else repertory.index(bars.step)
-        skipped = untrusted(repertory.workspace)
+def _report(run: Run, target: Target, output: Output) -> None:
+    """Show a run, and the configurations that wait for trust."""
     if output is Output.JSON:
         terminal.show_json(run)
     else:
-        runs.show(run, skipped)
+        runs.show(run, untrusted(Workspace(target.settings, target.directory)))
     _exit_if_unread(run.stats)
 
 
