@@ -39,16 +39,16 @@ def unpack(data: bytes, writer: Writer) -> None:
         elif data.startswith(_GZIP):
             _untar(data, writer)
         else:
-            raise SourceError(f"{writer.whence} is neither a .zip nor a .tar.gz archive.")
+            raise SourceError(f"{writer.location} is neither a .zip nor a .tar.gz archive.")
     except (zipfile.BadZipFile, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise SourceError(f"{writer.whence} is damaged: {error}.") from error
-    # The libraries raise these for invalid headers.
+        raise SourceError(f"{writer.location} is damaged: {error}.") from error
+    # The libraries raise these for invalid headers, and we for exceeded limits.
     except (ValueError, OverflowError, NotImplementedError, RuntimeError, struct.error) as error:
-        raise SourceError(f"{writer.whence} cannot be unpacked: {error}.") from error
+        raise SourceError(f"{writer.location} cannot be unpacked: {error}.") from error
 
 
 def _unzip(data: bytes, writer: Writer) -> None:
-    _check_list(data, writer.whence)
+    _check_list(data)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         for info in archive.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
@@ -72,21 +72,21 @@ def _place(name: str) -> str:
     return (name if "/" in name else name.replace("\\", "/")).removeprefix("./")
 
 
-def _check_list(data: bytes, whence: str) -> None:
+def _check_list(data: bytes) -> None:
     """Reject a zip archive with a large central directory, which the library reads whole."""
     tail = data[-_TAIL:]
     at = tail.find(_END)
     while at >= 0:
         end = tail[at : at + _END_LENGTH]
         if len(end) == _END_LENGTH and struct.unpack("<L", end[12:16])[0] > MAX_LIST_SIZE:
-            raise SourceError(f"{whence} lists too many files.")
+            raise ValueError("it lists too many files")
         at = tail.find(_END, at + 1)
     if _END_64 in tail:
-        raise SourceError(f"{whence} lists too many files.")
+        raise ValueError("it lists too many files")
 
 
 def _untar(data: bytes, writer: Writer) -> None:
-    archive = Tar(_Bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), writer.whence))
+    archive = Tar(_Bounded(gzip.GzipFile(fileobj=io.BytesIO(data))))
     for file in archive:
         place = file.place.removeprefix("./")
         if file.odd:
@@ -102,9 +102,8 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
 class _Bounded:
     """A stream that raises after ``MAX_UNPACKED_SIZE`` bytes."""
 
-    def __init__(self, stream: gzip.GzipFile, whence: str) -> None:
+    def __init__(self, stream: gzip.GzipFile) -> None:
         self._stream = stream
-        self._whence = whence
         self._left = MAX_UNPACKED_SIZE
 
     def read(self, size: int) -> bytes:
@@ -112,7 +111,5 @@ class _Bounded:
         data = self._stream.read(size)
         self._left -= len(data)
         if self._left < 0:
-            raise SourceError(
-                f"{self._whence} has more than {MAX_UNPACKED_SIZE:,} bytes when it is unpacked."
-            )
+            raise ValueError(f"it would have more than {MAX_UNPACKED_SIZE:,} bytes")
         return data

@@ -25,16 +25,16 @@ class Writer:
 
     Args:
         into: The empty folder.
-        whence: The origin of the files, for messages.
+        location: The origin of the files, for messages.
 
     Attributes:
         left_out: The numbers of files left out, by a description of them.
     """
 
-    def __init__(self, into: Path, whence: str) -> None:
+    def __init__(self, into: Path, location: str) -> None:
         self.left_out: Counter[str] = Counter()
         self._into = into
-        self.whence = whence
+        self.location = location
         self._files = self._size = self._entries = 0
 
     def takes(self, place: str, size: int) -> bool:
@@ -45,11 +45,11 @@ class Writer:
         """
         self._entries += 1
         if self._entries > MAX_ENTRIES:
-            raise SourceError(f"{self.whence} lists more than {MAX_ENTRIES:,} files.")
+            raise SourceError(f"{self.location} lists more than {MAX_ENTRIES:,} files.")
         parts = place.split("/")
         if {"", ".", ".."} & set(parts):
             raise SourceError(
-                f"{self.whence} has a file that would lie elsewhere, {one_line(place)[:200]!r}; "
+                f"{self.location} has a file that would lie elsewhere, {one_line(place)[:200]!r}; "
                 "nothing was taken from it."
             )
         if ".git" in map(str.lower, parts):
@@ -62,11 +62,11 @@ class Writer:
             return self.leave_out(f"files of more than {MAX_FILE_SIZE:,} bytes")
         if self._files >= MAX_FILES:
             raise SourceError(
-                f"{self.whence} has more than {MAX_FILES:,} files; name a folder of it."
+                f"{self.location} has more than {MAX_FILES:,} files; name a folder of it."
             )
         if self._size + size > MAX_TOTAL_SIZE:
             raise SourceError(
-                f"{self.whence} has more than {MAX_TOTAL_SIZE:,} bytes; name a folder of it."
+                f"{self.location} has more than {MAX_TOTAL_SIZE:,} bytes; name a folder of it."
             )
         return True
 
@@ -85,7 +85,7 @@ class Writer:
                 for chunk in chunks:
                     size += len(chunk)
                     if size > MAX_FILE_SIZE or self._size + size > MAX_TOTAL_SIZE:
-                        raise SourceError(f"{self.whence} has more bytes than it says.")
+                        raise SourceError(f"{self.location} has more bytes than it says.")
                     file.write(chunk)
         except (FileExistsError, NotADirectoryError, IsADirectoryError):
             self.leave_out("files with duplicate names")

@@ -188,14 +188,14 @@ class MarketplaceFetcher(Fetcher):
             return self._size > MAX_SIZE
 
 
-def _listing(top: Path, whence: str) -> Listing:
+def _listing(top: Path, location: str) -> Listing:
     """The plugins of a marketplace, or of a repository that is a plugin."""
     document = read_json(top / LISTING)
     if document is None and (manifest := read_json(top / MANIFEST)) is not None:
-        return only_plugin(manifest, whence)
+        return only_plugin(manifest, location)
     if document is None:
-        raise SourceError(f"{whence} is not a marketplace: it has no valid {LISTING}.")
-    return read_listing(document, whence)
+        raise SourceError(f"{location} is not a marketplace: it has no valid {LISTING}.")
+    return read_listing(document, location)
 
 
 def _offered(

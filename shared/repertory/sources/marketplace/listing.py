@@ -48,21 +48,21 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
 
-def read_listing(document: object, whence: str) -> Listing:
+def read_listing(document: object, location: str) -> Listing:
     """Read a ``marketplace.json``.
 
     Args:
         document: The JSON document.
-        whence: Its origin, for messages.
+        location: Its origin, for messages.
 
     Raises:
         SourceError: It is not a list of plugins.
     """
     plugins = document.get("plugins") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(plugins, list):
-        raise SourceError(f"{whence} is not a marketplace: it has no list of `plugins`.")
+        raise SourceError(f"{location} is not a marketplace: it has no list of `plugins`.")
     if len(plugins) > MAX_PLUGINS:
-        raise SourceError(f"{whence} lists more than {MAX_PLUGINS:,} plugins.")
+        raise SourceError(f"{location} lists more than {MAX_PLUGINS:,} plugins.")
     metadata = document.get("metadata")
     top = metadata.get("pluginRoot") if isinstance(metadata, dict) else ""
     found: dict[str, Plugin] = {}
@@ -91,7 +91,7 @@ def is_listing(document: object) -> bool:
     )
 
 
-def only_plugin(manifest: object, whence: str) -> Listing:
+def only_plugin(manifest: object, location: str) -> Listing:
     """The listing of a repository that is a plugin itself.
 
     Raises:
@@ -99,7 +99,7 @@ def only_plugin(manifest: object, whence: str) -> Listing:
     """
     fields = manifest if isinstance(manifest, dict) else {}
     entry = {"name": fields.get("name"), "source": "./"}
-    return read_listing({"name": fields.get("name"), "plugins": [entry]}, whence)
+    return read_listing({"name": fields.get("name"), "plugins": [entry]}, location)
 
 
 def _plugin(fields: object, top: str) -> Plugin:
