@@ -418,7 +418,7 @@ def test_a_folder_that_many_plugins_name_is_listed_once(
     named = {"skills": ["./", "a0", "././"] * 50, "commands": ["./"] * 50}
     for name in ("p", "q"):
         collection.add(Plugin(name=name, where="", fields=named), tmp_path)
-    assert collection.offers.skills == {
+    assert collection.ids["skills"] == {
         "a0/s/SKILL.md": "p/s",
         "a1/s/SKILL.md": "p/s-2",
         "a2/s/SKILL.md": "p/s-3",

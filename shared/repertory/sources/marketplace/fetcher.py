@@ -31,7 +31,7 @@ from repertory.sources.marketplace.listing import (
 from repertory.sources.marketplace.plugin import PluginCollector
 
 MAIN, PLUGINS = "marketplace", "plugins"  # the folders of the content
-OFFERS = "offers.json"
+IDS = "offers.json"  # the ids of all plugins' items
 MAX_ELSEWHERE = 300  # plugins that are fetched from other repositories
 MAX_SIZE = 2**30  # bytes of all these together
 CONCURRENCY = 4
@@ -86,7 +86,7 @@ class MarketplaceFetcher(Fetcher):
             if not (into / name).exists():
                 (into / name).parent.mkdir(exist_ok=True, mode=0o700)
                 shutil.copytree(before / name, into / name, copy_function=shutil.copy)
-        declared = _offered(listing, into, parts, lambda: self.cancelled)
+        declared = _collect(listing, into, parts, lambda: self.cancelled)
         own = {name: one for name, one in last.validators.items() if name not in known}
         validators = {**(main.validators if main else own), **now}
         return Fetched(
@@ -198,11 +198,11 @@ def _listing(top: Path, location: str) -> Listing:
     return read_listing(document, location)
 
 
-def _offered(
+def _collect(
     listing: Listing, into: Path, parts: Iterable[str], is_cancelled: Callable[[], bool]
 ) -> tuple[Declared, ...]:
-    """Write the list of all plugins' items, and return their MCP servers."""
-    collection, declared = PluginCollector(into, is_cancelled), []
+    """Write the ids of all plugins' items, and return their MCP servers."""
+    collector, declared = PluginCollector(into, is_cancelled), []
     for plugin in listing.plugins:
         if isinstance(plugin.where, Elsewhere):
             if f"{PLUGINS}/{plugin.name}" not in parts:
@@ -210,7 +210,7 @@ def _offered(
             root = into / PLUGINS / plugin.name
         else:
             root = into / MAIN / plugin.where
-        if root.is_dir() and (servers := collection.add(plugin, root)):
+        if root.is_dir() and (servers := collector.add(plugin, root)):
             declared.append(servers)
-    (into / OFFERS).write_bytes(msgspec.json.encode(collection.offers))
+    (into / IDS).write_bytes(msgspec.json.encode(collector.ids))
     return tuple(declared)

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.errors import SourceError
 from repertory.sources.fetched.fetcher import Declared
@@ -14,22 +12,11 @@ from repertory.sources.fetched.servers import MAX_SERVERS, read_json, table_of
 from repertory.sources.fetched.writing import checked_folder
 from repertory.sources.marketplace.listing import MANIFEST, Plugin
 
-PROMPTS = ("commands", "agents")
+SKILLS, PROMPTS = "skills", "prompts"  # the kinds of items
 MAX_NAMED = 1_000  # paths per field
+_PROMPT_FIELDS = ("commands", "agents")  # also the names of the folders
 
 _Given = tuple[Mapping[str, Any], Mapping[str, Any]]  # the marketplace's and the plugin's fields
-
-
-class Offers(msgspec.Struct, frozen=True, kw_only=True):
-    """The items of plugins: the last part of each id, by the file's place in the content.
-
-    Attributes:
-        skills: The ``SKILL.md`` files.
-        prompts: The Markdown files of commands and agents.
-    """
-
-    skills: dict[str, str] = {}
-    prompts: dict[str, str] = {}
 
 
 class PluginCollector:
@@ -39,17 +26,21 @@ class PluginCollector:
         top: The folder of all content, to which places are relative.
         is_cancelled: Whether to end soon.
 
-    Attributes:
-        offers: The items found so far. Earlier plugins keep their names.
     """
 
     def __init__(self, top: Path, is_cancelled: Callable[[], bool] = lambda: False) -> None:
-        self.offers = Offers()
         self._top = top
         self._is_cancelled = is_cancelled
         self._listed: dict[tuple[Path, str], list[tuple[str, Path]]] = {}
-        self._adds_skill = _Names(self.offers.skills).add
-        self._adds_prompt = _Names(self.offers.prompts).add
+        self._skills, self._prompts = _Ids(), _Ids()
+
+    @property
+    def ids(self) -> dict[str, dict[str, str]]:
+        """The last part of each item's id, by the kind of item and its file's place in the content.
+
+        An item of several plugins has the id of the first.
+        """
+        return {SKILLS: self._skills.by_place, PROMPTS: self._prompts.by_place}
 
     def add(self, plugin: Plugin, root: Path) -> Declared | None:
         """Add the items of a plugin.
@@ -66,18 +57,16 @@ class PluginCollector:
         """
         manifest = read_json(root / MANIFEST)
         given = (plugin.fields, manifest if isinstance(manifest, dict) else {})
-        for place, file in self._skills(root, given):
-            if place not in self.offers.skills:
-                last = "" if file.parent == root else f"/{file.parent.name}"
-                self._adds_skill(place, f"{plugin.name}{last}")
-        for kind in PROMPTS:
-            for place, file in self._prompts(root, kind, given):
-                if place not in self.offers.prompts:
-                    self._adds_prompt(place, f"{plugin.name}/{file.stem}")
+        for place, file in self._skill_files(root, given):
+            last = "" if file.parent == root else f"/{file.parent.name}"
+            self._skills.add(place, f"{plugin.name}{last}")
+        for field in _PROMPT_FIELDS:
+            for place, file in self._prompt_files(root, field, given):
+                self._prompts.add(place, f"{plugin.name}/{file.stem}")
         servers = _servers(root, given)
         return Declared(name=plugin.name, root=root, servers=servers) if servers else None
 
-    def _skills(self, root: Path, given: _Given) -> Iterator[tuple[str, Path]]:
+    def _skill_files(self, root: Path, given: _Given) -> Iterator[tuple[str, Path]]:
         """The skills in the folders that a plugin names, in its ``skills`` folder, and at its root.
 
         If the marketplace names skills, only these count, because plugins may share a folder.
@@ -90,11 +79,11 @@ class PluginCollector:
         for folder in _outermost(folders):
             yield from self._below(folder, SKILL_FILE)
 
-    def _prompts(self, root: Path, kind: str, given: _Given) -> Iterator[tuple[str, Path]]:
+    def _prompt_files(self, root: Path, field: str, given: _Given) -> Iterator[tuple[str, Path]]:
         """The Markdown files of the commands or agents of a plugin."""
-        places = [root / kind]
+        places = [root / field]
         for fields in given:
-            places += _named(root, fields.get(kind))
+            places += _named(root, fields.get(field))
         for place in _outermost(places):
             if place.suffix == ".md":
                 yield self._placed(place)
@@ -113,22 +102,24 @@ class PluginCollector:
         return file.relative_to(self._top).as_posix(), file
 
 
-class _Names:
-    """Gives unique names to items: a name in use gets a number."""
+class _Ids:
+    """Unique ids of items by the places of their files: an id in use gets a number."""
 
-    def __init__(self, found: dict[str, str]) -> None:
-        self._found = found
+    def __init__(self) -> None:
+        self.by_place: dict[str, str] = {}
         self._taken: set[str] = set()
         self._numbers: dict[str, int] = {}
 
-    def add(self, place: str, name: str) -> None:
-        """Add a new item."""
-        free, number = name, self._numbers.get(name, 2)
+    def add(self, place: str, wanted: str) -> None:
+        """Give an item an id, unless it has one."""
+        if place in self.by_place:
+            return
+        free, number = wanted, self._numbers.get(wanted, 2)
         while free in self._taken:
-            free, number = f"{name}-{number}", number + 1
-        self._numbers[name] = number
+            free, number = f"{wanted}-{number}", number + 1
+        self._numbers[wanted] = number
         self._taken.add(free)
-        self._found[place] = free
+        self.by_place[place] = free
 
 
 def _outermost(folders: Iterable[Path]) -> Iterator[Path]:

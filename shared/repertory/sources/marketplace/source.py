@@ -7,29 +7,30 @@ from repertory.bounded import read_bytes
 from repertory.errors import SourceError
 from repertory.sources.fetched.folders import FetchedFolder
 from repertory.sources.markdown_skills import MarkdownSkills
-from repertory.sources.marketplace.fetcher import OFFERS
-from repertory.sources.marketplace.plugin import Offers
+from repertory.sources.marketplace.fetcher import IDS
+from repertory.sources.marketplace.plugin import PROMPTS, SKILLS
 from repertory.sources.reading.files import Found
 from repertory.sources.skill_folders import SkillFolders
 
 _MAX_SIZE = 64 * 2**20  # bytes of the list that the fetch wrote
 
 
-class _Offered(FetchedFolder):
-    """Reads the files of plugins' items, with the ids that the fetch gave them."""
+class _PluginFiles(FetchedFolder):
+    """Reads the files of plugins' items, with the ids that the fetch gave them.
 
+    Attributes:
+        kind: The kind of items.
+    """
+
+    kind: str
     _ids: dict[str, str]
-
-    def offered(self, offers: Offers) -> dict[str, str]:
-        """The last part of each id, by the place of the file to read."""
-        raise NotImplementedError
 
     @override
     def chosen(self, files: list[Found]) -> list[Found]:
         try:
-            data = read_bytes(str(self.content.path / OFFERS), _MAX_SIZE)
-            self._ids = self.offered(msgspec.json.decode(data, type=Offers))
-        except (OSError, msgspec.MsgspecError) as error:
+            data = read_bytes(str(self.content.path / IDS), _MAX_SIZE)
+            self._ids = msgspec.json.decode(data, type=dict[str, dict[str, str]])[self.kind]
+        except (OSError, msgspec.MsgspecError, KeyError) as error:
             raise SourceError(
                 f"The content of {self.location} is damaged; remove and add it again."
             ) from error
@@ -40,17 +41,13 @@ class _Offered(FetchedFolder):
         return f"{self.name}/{self._ids.get(place, place)}"
 
 
-class PluginSkills(_Offered, SkillFolders):
+class PluginSkills(_PluginFiles, SkillFolders):
     """The skills of all plugins. An id consists of source, plugin and folder."""
 
-    @override
-    def offered(self, offers: Offers) -> dict[str, str]:
-        return offers.skills
+    kind = SKILLS
 
 
-class PluginPrompts(_Offered, MarkdownSkills):
+class PluginPrompts(_PluginFiles, MarkdownSkills):
     """The commands and agents of all plugins. An id consists of source, plugin and file."""
 
-    @override
-    def offered(self, offers: Offers) -> dict[str, str]:
-        return offers.prompts
+    kind = PROMPTS
