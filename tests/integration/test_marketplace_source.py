@@ -152,6 +152,27 @@ def test_plugins_of_other_repositories_are_fetched(repository: Repository, tmp_p
         assert "The plugin latest was not fetched" in str(sources[0].scan().problems)
 
 
+def test_what_was_left_out_stays_named(repository: Repository, tmp_path: Path) -> None:
+    """Also of parts that have not changed since the last fetch."""
+    other = Repository(tmp_path / "elsewhere" / "other")
+    for made in (repository, other):
+        (made.path / "link").symlink_to("elsewhere")
+    other.commit({"skills/maps/SKILL.md": SKILL.format("maps")})
+    with Web(tmp_path / "elsewhere").published() as url:
+        source = {"source": "url", "url": f"{url}/git/other/.git"}
+        repository.commit({LISTING: marketplace({"name": "other", "source": source})})
+        sources = marketplace_of(repository, tmp_path)
+        content = sources[0].content  # type: ignore[attr-defined]  # of a fetched source
+        refreshed(sources)
+        notes, version = content.state().notes, content.version
+        assert notes == ("Left out: 1 links.", "The plugin other: Left out: 1 links.")
+        refreshed(sources)
+        assert (content.state().notes, content.version) == (notes, version)
+        repository.commit({"unrelated.md": "x"})
+        refreshed(sources)
+        assert content.state().notes == notes
+
+
 def test_a_plugin_that_cannot_be_written_keeps_no_other_one_old(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,11 +2,11 @@
 
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from typing_extensions import override
@@ -35,7 +35,14 @@ IDS = "offers.json"  # the ids of all plugins' items
 MAX_ELSEWHERE = 300  # plugins that are fetched from other repositories
 MAX_SIZE = 2**30  # bytes of all these together
 CONCURRENCY = 4
-_PART = "part:"  # prefix of the validators with the revisions of parts
+_PART = "part:"  # prefix of the validators with the states of parts
+
+
+class _Part(NamedTuple):
+    """The state of the marketplace itself or of a plugin from another repository."""
+
+    revision: str
+    notes: tuple[str, ...]
 
 
 class MarketplaceFetcher(Fetcher):
@@ -72,83 +79,74 @@ class MarketplaceFetcher(Fetcher):
     @override
     def fetch(self, into: Path, last: State, *, may_ask: bool) -> Fetched | None:
         before = into.parent / CURRENT
+        old = _parts_of(last)
         main = self._fetched(self._main, MAIN, into, last, may_ask=may_ask)
-        top = (into if main else before) / MAIN
-        listing = _listing(top, self.location)
-        notes = [*(main.notes if main else ()), *listing.notes]
-        parts = {MAIN: main.revision if main else last.validators[_PART + MAIN]}
-        changed = self._fetch_plugins(listing, into, last, parts, notes)
-        known = {name: one for name, one in last.validators.items() if name.startswith(_PART)}
-        now = {_PART + name: one for name, one in parts.items()}
-        if not main and not changed and now == known and tuple(notes) == last.notes:
+        listing = _listing((into if main else before) / MAIN, self.location)
+        parts = {MAIN: _Part(main.revision, main.notes) if main else old[MAIN]}
+        notes = [*parts[MAIN].notes, *listing.notes]
+        plugins = [one for one in listing.plugins if isinstance(one.where, Elsewhere)]
+        if len(plugins) > MAX_ELSEWHERE:
+            notes.append(f"Only {MAX_ELSEWHERE} plugins from other repositories were fetched.")
+        for plugin, found in self._fetch_plugins(plugins[:MAX_ELSEWHERE], into, last):
+            folder = _folder_of(plugin)
+            if isinstance(found, SourceError):
+                notes.append(f"The plugin {plugin.name} was not fetched: {found}")
+            if isinstance(found, Fetched):
+                parts[folder] = _Part(found.revision, found.notes)
+            elif folder in old:
+                parts[folder] = old[folder]
+            if folder in parts:
+                notes += [f"The plugin {plugin.name}: {note}" for note in parts[folder].notes]
+        if parts == old and tuple(notes) == last.notes:
             return None
-        for name in parts:
-            if not (into / name).exists():
-                (into / name).parent.mkdir(exist_ok=True, mode=0o700)
-                shutil.copytree(before / name, into / name, copy_function=shutil.copy)
+        for folder in parts:
+            if not (into / folder).exists():
+                (into / folder).parent.mkdir(exist_ok=True, mode=0o700)
+                shutil.copytree(before / folder, into / folder, copy_function=shutil.copy)
         declared = _collect(listing, into, parts, lambda: self.cancelled)
-        own = {name: one for name, one in last.validators.items() if name not in known}
-        validators = {**(main.validators if main else own), **now}
+        validators = main.validators if main else last.validators
+        own = {name: one for name, one in validators.items() if not name.startswith(_PART)}
         return Fetched(
-            revision=parts[MAIN], validators=validators, notes=tuple(notes), declared=declared
+            revision=parts[MAIN].revision,
+            validators=own | _validators_of(parts),
+            notes=tuple(notes),
+            declared=declared,
         )
 
     def _fetched(
-        self, part: Fetcher, name: str, into: Path, last: State, *, may_ask: bool = False
+        self, part: Fetcher, folder: str, into: Path, last: State, *, may_ask: bool = False
     ) -> Fetched | None:
         """Fetch one part into its folder; None, without a folder, if the last one is current."""
-        folder = into / name
-        folder.mkdir(parents=True, mode=0o700)
-        own = msgspec.structs.replace(last, revision=last.validators.get(_PART + name, ""))
+        target = into / folder
+        target.mkdir(parents=True, mode=0o700)
+        old = _parts_of(last).get(folder)
+        own = msgspec.structs.replace(last, revision=old.revision if old else "")
         try:
-            found = part.fetch(folder, own, may_ask=may_ask)
+            found = part.fetch(target, own, may_ask=may_ask)
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(target, ignore_errors=True)
             raise
         if found is None:
-            folder.rmdir()
+            target.rmdir()
         return found
 
     def _fetch_plugins(
-        self, listing: Listing, into: Path, last: State, parts: dict[str, str], notes: list[str]
-    ) -> bool:
-        """Fetch the plugins from other repositories. Returns whether any is new.
-
-        If one cannot be fetched, its old content is kept.
-        """
-        wanted = {
-            f"{PLUGINS}/{plugin.name}": plugin
-            for plugin in listing.plugins
-            if isinstance(plugin.where, Elsewhere)
-        }
-        names = list(wanted)[:MAX_ELSEWHERE]
-        if len(wanted) > MAX_ELSEWHERE:
-            notes.append(f"Only {MAX_ELSEWHERE} plugins from other repositories were fetched.")
+        self, plugins: Sequence[Plugin], into: Path, last: State
+    ) -> list[tuple[Plugin, Fetched | SourceError | None]]:
+        """Fetch plugins from other repositories, each with its result; see ``_plugin``."""
         self._size = 0
         with ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="plugin") as pool:
             try:
-                found = list(
-                    pool.map(lambda name: self._plugin(name, wanted[name], into, last), names)
-                )
+                found = pool.map(lambda plugin: self._plugin(plugin, into, last), plugins)
+                return list(zip(plugins, found, strict=True))
             except BaseException:  # Ctrl-C
                 self.cancelled = True
                 pool.shutdown(cancel_futures=True)
                 raise
-        for name, one in zip(names, found, strict=True):
-            if isinstance(one, SourceError):
-                notes.append(f"The plugin {wanted[name].name} was not fetched: {one}")
-            if isinstance(one, Fetched):
-                parts[name] = one.revision
-                notes += [f"The plugin {wanted[name].name}: {note}" for note in one.notes]
-            elif revision := last.validators.get(_PART + name):
-                parts[name] = revision
-        return any(isinstance(one, Fetched) for one in found)
 
-    def _plugin(
-        self, name: str, plugin: Plugin, into: Path, last: State
-    ) -> Fetched | SourceError | None:
+    def _plugin(self, plugin: Plugin, into: Path, last: State) -> Fetched | SourceError | None:
         """Fetch a plugin. Returns the result, None if it is current, or the error."""
-        where = plugin.where
+        where, folder = plugin.where, _folder_of(plugin)
         assert isinstance(where, Elsewhere)
         try:
             protocol = protocol_of(where.url)
@@ -157,9 +155,9 @@ class MarketplaceFetcher(Fetcher):
             check_step(where.url, self._main.url)
             part = GitFetcher(where.url, protocol, where.ref, where.folder)
             with self._running(part):
-                found = self._fetched(part, name, into, last)
-            if found and self._is_too_much(into / name):
-                shutil.rmtree(into / name)
+                found = self._fetched(part, folder, into, last)
+            if found and self._is_too_much(into / folder):
+                shutil.rmtree(into / folder)
                 raise SourceError(f"all plugins together have more than {MAX_SIZE:,} bytes.")
         except OSError as error:  # other plugins are still fetched
             return SourceError(f"its files cannot be written: {error.strerror}.")
@@ -188,6 +186,26 @@ class MarketplaceFetcher(Fetcher):
             return self._size > MAX_SIZE
 
 
+def _folder_of(plugin: Plugin) -> str:
+    """The folder of a plugin from another repository."""
+    return f"{PLUGINS}/{plugin.name}"
+
+
+def _parts_of(state: State) -> dict[str, _Part]:
+    """The parts of fetched content, by folder; see ``_validators_of``."""
+    found = {}
+    for name, value in state.validators.items():
+        if name.startswith(_PART):
+            revision, *notes = value.split("\n")
+            found[name.removeprefix(_PART)] = _Part(revision, tuple(notes))
+    return found
+
+
+def _validators_of(parts: Mapping[str, _Part]) -> dict[str, str]:
+    """A validator for each part, which has the revision and the notes as lines."""
+    return {_PART + folder: "\n".join((one.revision, *one.notes)) for folder, one in parts.items()}
+
+
 def _listing(top: Path, location: str) -> Listing:
     """The plugins of a marketplace, or of a repository that is a plugin."""
     document = read_json(top / LISTING)
@@ -199,15 +217,15 @@ def _listing(top: Path, location: str) -> Listing:
 
 
 def _collect(
-    listing: Listing, into: Path, parts: Iterable[str], is_cancelled: Callable[[], bool]
+    listing: Listing, into: Path, parts: Container[str], is_cancelled: Callable[[], bool]
 ) -> tuple[Declared, ...]:
     """Write the ids of all plugins' items, and return their MCP servers."""
     collector, declared = PluginCollector(into, is_cancelled), []
     for plugin in listing.plugins:
         if isinstance(plugin.where, Elsewhere):
-            if f"{PLUGINS}/{plugin.name}" not in parts:
+            if _folder_of(plugin) not in parts:
                 continue
-            root = into / PLUGINS / plugin.name
+            root = into / _folder_of(plugin)
         else:
             root = into / MAIN / plugin.where
         if root.is_dir() and (servers := collector.add(plugin, root)):
