@@ -99,14 +99,5 @@ def build_folders(entry: Mapping[str, Any], content: Content, place: str = "") -
         own = f"{name}-{kind}" if sources else name
         read = {"type": kind, "name": own, "path": str(content.path / place)}
         [source] = reader(kind).build(read, content.path)
-        sources.append(fetched(source, content, interval_of(entry)))
+        sources.append(source.attach(content, interval_of(entry)))
     return sources
-
-
-def fetched(source: Any, content: Content, interval: float) -> Source:  # noqa: ANN401 - any reader
-    """Connect a source made by ``reader`` to its content."""
-    source.content, source.interval = content, interval
-    source.location = content.fetcher.location
-    source.folder = None
-    found: Source = source
-    return found

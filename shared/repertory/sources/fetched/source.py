@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from typing_extensions import override
@@ -43,6 +43,13 @@ class FetchedSource(Source):
     interval: float
     fetches = True
     trust = Trust.REVIEW
+
+    def attach(self, content: Content, interval: float) -> Self:
+        """Set the attributes, and no longer watch a folder; ``watch`` reports new content."""
+        self.content, self.interval = content, interval
+        self.location = content.fetcher.location
+        self.folder = None
+        return self
 
     @override
     def refresh(self, *, may_ask: bool = False) -> None:

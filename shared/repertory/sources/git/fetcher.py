@@ -71,9 +71,9 @@ class GitFetcher(Fetcher):
             name, revision = self._named(git)
             if revision == last.revision:
                 return None
-            revision = self._get(git, Path(place), name, revision)
+            revision = self._get(git, name, revision)
             writer = Writer(into, shown(self.url))
-            self._write(git, Path(place), writer)
+            self._write(git, writer)
         return Fetched(
             revision=revision, notes=writer.notes, declared=declared_in(into, "repository")
         )
@@ -100,19 +100,19 @@ class GitFetcher(Fetcher):
         what = f"no branch or tag {self.ref!r}" if self.ref else "no commit"
         raise SourceError(f"{shown(self.url)} has {what}; check --ref.")
 
-    def _get(self, git: Git, place: Path, name: str, revision: str) -> str:
+    def _get(self, git: Git, name: str, revision: str) -> str:
         """Fetch one commit and return its id; without large files if the server supports that."""
         hashes = "sha256" if len(revision) > len("0" * 40) else "sha1"
         git.call("init", "--quiet", "--bare", "--template=", f"--object-format={hashes}", ".")
-        configuration = (place / "config").read_bytes()
+        configuration = (git.folder / "config").read_bytes()
         options = ("--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules")
         limit = f"--filter=blob:limit={MAX_FILE_SIZE + 1}"
         git.call("fetch", *options, limit, "--", "origin", f"+{name}:{_OWN_REF}")
         # Without this, git would fetch the files left out one by one.
-        (place / "config").write_bytes(configuration)
+        (git.folder / "config").write_bytes(configuration)
         return git.call("rev-parse", f"{_OWN_REF}^{{commit}}").read_text("ascii").strip()
 
-    def _write(self, git: Git, place: Path, writer: Writer) -> None:
+    def _write(self, git: Git, writer: Writer) -> None:
         tree = f"{_OWN_REF}^{{commit}}:{self.folder}"
         try:
             listed = git.call("ls-tree", "-r", "-z", tree)
@@ -123,7 +123,7 @@ class GitFetcher(Fetcher):
                 f"{self.location} has no folder {one_line(self.folder)!r}; check --folder."
             ) from error
         files = list(_files(listed, writer))
-        blobs = place / "blobs"
+        blobs = git.folder / "blobs"
         blobs.write_text("".join(f"{file.blob}\n" for file in files))
         sizes = [
             _size(line)

@@ -74,7 +74,7 @@ class Git:
         *,
         may_ask: bool,
     ) -> None:
-        self._folder = folder
+        self.folder = folder
         self._url = url
         self._shown = shown
         self._is_cancelled = is_cancelled
@@ -86,7 +86,7 @@ class Git:
         }
 
     def call(self, *arguments: str, given: Path | None = None) -> Path:
-        """Run git, and return the file with its output.
+        """Run git, and return the file with its output, which the next call replaces.
 
         Args:
             arguments: The command and its arguments. Untrusted ones must not start with a dash.
@@ -98,14 +98,14 @@ class Git:
         program = shutil.which("git")
         if program is None:
             raise SourceError("The program `git` is missing; install it to use git repositories.")
-        output, errors = self._folder / "output", self._folder / "errors"
+        output, errors = self.folder / "output", self.folder / "errors"
         errors.write_bytes(b"\n" * RESERVED)
         with contextlib.ExitStack() as stack:
             source = stack.enter_context(given.open("rb")) if given else subprocess.DEVNULL
             process = stack.enter_context(
                 _running(
                     [program, *arguments],
-                    cwd=self._folder,
+                    cwd=self.folder,
                     env=self._environment,
                     stdin=None if self._may_ask and not given else source,
                     stdout=stack.enter_context(output.open("wb")),
@@ -130,7 +130,7 @@ class Git:
                 raise SourceError(f"{self._shown} was not complete after {TIMEOUT_S:.0f} s.")
             if now - measured_at > SIZE_INTERVAL_S:
                 measured_at = now
-                if size_on_disk(self._folder) > MAX_REPOSITORY_SIZE + MAX_OUTPUT_SIZE:
+                if size_on_disk(self.folder) > MAX_REPOSITORY_SIZE + MAX_OUTPUT_SIZE:
                     raise SourceError(f"{self._shown} has more than {MAX_REPOSITORY_SIZE:,} bytes.")
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(POLL_INTERVAL_S)

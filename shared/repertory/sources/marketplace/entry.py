@@ -10,7 +10,6 @@ from repertory.sources.adding import Address, Recognised
 from repertory.sources.entry import check_options, checked_name
 from repertory.sources.fetched.content import Content
 from repertory.sources.fetched.document import DocumentFetcher
-from repertory.sources.fetched.folders import fetched
 from repertory.sources.fetched.servers import MAX_SIZE, as_json, read_json
 from repertory.sources.fetched.source import OPTIONS, content_of, interval_of
 from repertory.sources.fetched.urls import is_http
@@ -37,7 +36,7 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     name = checked_name(entry.get("name"))
     skills = PluginSkills(name=name, path=content.path)
     prompts = PluginPrompts(name=f"{name}-prompts", path=content.path)
-    return [fetched(source, content, interval) for source in (skills, prompts)]
+    return [skills.attach(content, interval), prompts.attach(content, interval)]
 
 
 def _content(entry: Mapping[str, Any], base: Path) -> Content:

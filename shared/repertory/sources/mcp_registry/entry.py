@@ -12,7 +12,6 @@ from typing_extensions import override
 from repertory.errors import ConfigurationError, UsageError
 from repertory.sources.adding import Address, Recognised
 from repertory.sources.entry import checked_name, options_of
-from repertory.sources.fetched.content import Content
 from repertory.sources.fetched.source import OPTIONS, FetchedSource, content_of, interval_of
 from repertory.sources.fetched.urls import is_http, shown
 from repertory.sources.mcp_registry.document import SERVER_NAME, VERSION, Listed
@@ -44,11 +43,8 @@ class _WithoutItems(Source):
 class RegistryServer(FetchedSource, _WithoutItems):
     """The pinned version of a registry's server."""
 
-    def __init__(self, pin: Pin, content: Content, interval: float) -> None:
+    def __init__(self, pin: Pin) -> None:
         self.name = f"{pin.name}-registry"  # the server's own source has the entry's name
-        self.location = content.fetcher.location
-        self.content = content
-        self.interval = interval
         self._pin = pin
 
     @override
@@ -79,7 +75,8 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001
         ConfigurationError: The entry is invalid.
     """
     pin = _pin(entry)
-    return [RegistryServer(pin, content_of(ServerFetcher(pin), entry), interval_of(entry))]
+    content = content_of(ServerFetcher(pin), entry)
+    return [RegistryServer(pin).attach(content, interval_of(entry))]
 
 
 def _pin(entry: Mapping[str, Any]) -> Pin:

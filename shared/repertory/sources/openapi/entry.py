@@ -14,9 +14,7 @@ from repertory.catalogue.names import MARKS
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.adding import Address, Recognised
 from repertory.sources.entry import checked_name, options_of, source_path
-from repertory.sources.fetched.content import Content
 from repertory.sources.fetched.document import DocumentFetcher
-from repertory.sources.fetched.folders import fetched
 from repertory.sources.fetched.source import content_of, interval_of
 from repertory.sources.fetched.urls import check_step, host_of, is_http, shown
 from repertory.sources.openapi.api import Api
@@ -76,26 +74,20 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
         call_timeout=options.timeout,
         workspace=str(base.absolute()),
     )
-    content: Content | None = None
+    more: dict[str, Any] = {
+        "url": options.url,
+        "server": options.server.rstrip("/"),
+        "include": options.include,
+        "exclude": options.exclude,
+    }
     if options.path:
         file = source_path(entry, base)
-        location = str(file)
-    else:
-        location = shown(options.url)
-        fetcher = DocumentFetcher(options.url, FILE, MAX_SIZE, lambda found: parse(found, location))
-        content = content_of(fetcher, entry)
-        file = content.path / FILE
-    kind = FetchedOpenApi if content else OpenApi
-    source = kind(
-        api,
-        file,
-        location,
-        url=options.url,
-        server=options.server.rstrip("/"),
-        include=options.include,
-        exclude=options.exclude,
-    )
-    return [fetched(source, content, interval_of(entry)) if content else source]
+        return [OpenApi(api, file, str(file), **more)]
+    location = shown(options.url)
+    fetcher = DocumentFetcher(options.url, FILE, MAX_SIZE, lambda found: parse(found, location))
+    content = content_of(fetcher, entry)
+    fetched = FetchedOpenApi(api, content.path / FILE, location, **more)
+    return [fetched.attach(content, interval_of(entry))]
 
 
 def recognise(address: Address) -> Recognised | None:
