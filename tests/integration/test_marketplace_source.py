@@ -465,6 +465,6 @@ def test_the_files_beside_many_servers_are_read_once(
     monkeypatch.setattr(hashlib, "file_digest", count)
     table = {f"s{number}": {"command": "python"} for number in range(20)}
     plugins = [Declared(name=name, root=root, servers=table) for name in ("p", "q")]
-    servers.settle(tmp_path / "content", plugins)
+    servers.write_configurations(tmp_path / "content", plugins)
     assert len(servers.entries_of(tmp_path / "content")) == 2
     assert len(read) == 1

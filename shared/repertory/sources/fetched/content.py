@@ -126,7 +126,7 @@ class Content:
             # The old state is wrong from here on, even if this process is killed.
             (self.folder / STATE).unlink(missing_ok=True)
             last = State(checked_at=last.checked_at)
-            servers.settle(self.folder, fetched.declared)
+            servers.write_configurations(self.folder, fetched.declared)
             self._switch(into)
             is_kept = True
             self._write(
@@ -159,7 +159,7 @@ class Content:
 
     def _clear(self) -> None:
         """Remove replaced content and the remains of interrupted fetches."""
-        servers.clear(self.folder)
+        servers.remove_unused_copies(self.folder)
         used = Path(self.version).name
         for path in self.folder.glob(f"{_VERSION}*"):
             if path.name != used:

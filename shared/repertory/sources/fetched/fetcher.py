@@ -38,7 +38,7 @@ class Declared(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     root: Path
-    servers: dict[str, Any]
+    servers: dict[str, dict[str, Any]]
 
 
 class Fetched(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,7 +47,7 @@ def declared_in(root: Path, name: str) -> tuple[Declared, ...]:
     return (Declared(name=name, root=root, servers=table),) if table else ()
 
 
-def table_of(document: object) -> dict[str, Any]:
+def table_of(document: object) -> dict[str, dict[str, Any]]:
     """The servers of an MCP configuration by name; empty if it is invalid or has too many."""
     if not isinstance(document, dict):
         return {}
@@ -74,7 +74,7 @@ def as_json(data: bytes) -> object:
     return None if isinstance(document, Defect) else document
 
 
-def settle(folder: Path, declared: Iterable[Declared]) -> None:
+def write_configurations(folder: Path, declared: Iterable[Declared]) -> None:
     """Write the configurations of the declared servers, and remove all others.
 
     Call it before the content is replaced, so that no trusted configuration runs changed files.
@@ -82,45 +82,39 @@ def settle(folder: Path, declared: Iterable[Declared]) -> None:
     Raises:
         OSError: They cannot be written.
     """
-    configurations = folder / SERVERS
-    kept: set[str] = set()
-
-    @functools.cache  # many servers may share a folder
-    def frozen(root: Path) -> str:
-        return str(_frozen(root, folder / ROOTS))
-
+    copy_of = functools.cache(functools.partial(_copied, folder / ROOTS))  # many may share a folder
+    texts: dict[str, str] = {}
     for one in declared:
-        table = {name: _bound(one.root, raw, frozen) for name, raw in one.servers.items()}
-        data = msgspec.json.format(msgspec.json.encode({"mcpServers": table}), indent=2) + b"\n"
-        file = configurations / f"{one.name}.json"
-        kept.add(file.name)
-        if not _has(file, data):
-            write_atomically(file, data)
-    for file in configurations.glob("*.json"):
-        if file.name not in kept:
+        table = {name: _run_in_copy(one.root, raw, copy_of) for name, raw in one.servers.items()}
+        encoded = msgspec.json.format(msgspec.json.encode({"mcpServers": table}), indent=2)
+        texts[f"{one.name}.json"] = f"{encoded.decode()}\n"
+    for name, text in texts.items():
+        _write_if_changed(folder / SERVERS / name, text.encode())
+    for file in (folder / SERVERS).glob("*.json"):
+        if file.name not in texts:
             file.unlink(missing_ok=True)
-    listed = {name: (configurations / name).read_text("utf-8") for name in sorted(kept)}
-    data = msgspec.json.encode(listed)
-    if (kept or (folder / LIST).exists()) and not _has(folder / LIST, data):
-        write_atomically(folder / LIST, data)
+    if texts or (folder / LIST).exists():
+        _write_if_changed(folder / LIST, msgspec.json.encode(texts, order="deterministic"))
 
 
-def clear(folder: Path) -> None:
-    """Remove the files of servers that no configuration names."""
+def remove_unused_copies(folder: Path) -> None:
+    """Remove the copies of servers' folders that no configuration names."""
     texts = [file.read_text("utf-8") for file in (folder / SERVERS).glob("*.json")]
     for root in (folder / ROOTS).glob("*"):
         if not any(root.name in text for text in texts):
             shutil.rmtree(root, ignore_errors=True)
 
 
-def _bound(place: Path, raw: object, frozen: Callable[[Path], str]) -> object:
+def _run_in_copy(
+    root: Path, server: dict[str, Any], copy_of: Callable[[Path], Path]
+) -> dict[str, Any]:
     """The configuration of a server; a program runs in a copy of its folder that never changes."""
-    if not isinstance(raw, dict) or not raw.get("command"):
-        return raw
-    root = frozen(place)
-    server = _replaced(raw, root)
-    cwd = server.get("cwd")
-    return {**server, "cwd": os.path.join(root, cwd) if isinstance(cwd, str) else root}  # noqa: PTH118 - an absolute one stays
+    if not server.get("command"):
+        return server
+    copy = str(copy_of(root))
+    replaced = _replaced(server, copy)
+    cwd = replaced.get("cwd")
+    return {**replaced, "cwd": os.path.join(copy, cwd) if isinstance(cwd, str) else copy}  # noqa: PTH118 - an absolute one stays
 
 
 def _replaced(value: Any, root: str) -> Any:  # noqa: ANN401 - any JSON
@@ -133,7 +127,7 @@ def _replaced(value: Any, root: str) -> Any:  # noqa: ANN401 - any JSON
     return value
 
 
-def _frozen(root: Path, roots: Path) -> Path:
+def _copied(roots: Path, root: Path) -> Path:
     """Copy a folder to one named after the digest of its files."""
     files = sorted(path for path in root.rglob("*") if path.is_file())
     digest = hashlib.sha256()
@@ -154,7 +148,8 @@ def _frozen(root: Path, roots: Path) -> Path:
     return target
 
 
-def _has(file: Path, data: bytes) -> bool:
+def _write_if_changed(file: Path, data: bytes) -> None:
     with contextlib.suppress(OSError):
-        return file.read_bytes() == data
-    return False
+        if file.read_bytes() == data:
+            return
+    write_atomically(file, data)

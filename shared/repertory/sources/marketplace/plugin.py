@@ -131,7 +131,7 @@ def _outermost(folders: Iterable[Path]) -> Iterator[Path]:
             yield folder
 
 
-def _servers(root: Path, given: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def _servers(root: Path, given: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     found = table_of(read_json(root / ".mcp.json"))
     for fields in given:
         value = fields.get("mcpServers")
