@@ -4,9 +4,9 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urljoin
 
 import msgspec
@@ -70,12 +70,11 @@ def get(
     validators = validators or {}
     headers = {"User-Agent": "repertory", "Accept-Encoding": "identity"}
     headers |= {_VALIDATORS[name]: one for name, one in validators.items() if name in _VALIDATORS}
-    end = _End(is_cancelled)
+    client = _Client(is_cancelled)
     try:
-        with end.client() as client:
+        with client:
             for _ in range(MAX_REDIRECTS + 1):
-                end.check(url)
-                with client.stream("GET", url, headers=headers, extensions=end.noted) as response:
+                with client.stream(url, headers) as response:
                     if response.has_redirect_location:
                         url = _next(url, response.headers["location"])
                         continue
@@ -83,23 +82,23 @@ def get(
                         return Response(validators=dict(validators), is_unchanged=True)
                     _check(url, response)
                     return Response(
-                        content=_content(url, response, limit, end),
+                        content=_content(url, response, limit, client),
                         validators=_validators_of(response),
                     )
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # such as an invalid name
-        end.check(url)
+        client.check(url)
         reason = one_line(str(error)) if isinstance(error, httpx.ConnectError) else ""
         reason = reason or type(error).__name__  # others may quote a URL with its secrets
         raise SourceError(f"{shown(url)} cannot be reached: {reason}.") from None
     raise SourceError(f"{shown(url)} was redirected more than {MAX_REDIRECTS} times.")
 
 
-def moved(url: str, end: str, agent: str, is_cancelled: Callable[[], bool]) -> str:
+def moved(url: str, suffix: str, agent: str, is_cancelled: Callable[[], bool]) -> str:
     """The URL that redirects from a base URL lead to; the URL itself if it is unreachable.
 
     Args:
         url: The base URL.
-        end: The suffix of the requests. A redirect to a URL with another suffix is not followed.
+        suffix: The suffix of the requests. A redirect to a URL with another suffix is not followed.
         agent: The user agent.
         is_cancelled: Whether to end soon.
 
@@ -108,18 +107,18 @@ def moved(url: str, end: str, agent: str, is_cancelled: Callable[[], bool]) -> s
     """
     import httpx  # noqa: PLC0415 - only to fetch
 
-    headers, over = {"User-Agent": agent}, _End(is_cancelled)
-    more = over.noted
+    headers = {"User-Agent": agent}
+    client = _Client(is_cancelled)
     try:
-        with over.client() as client:
+        with client:
             for _ in range(MAX_REDIRECTS):
-                with client.stream("GET", url + end, headers=headers, extensions=more) as response:
+                with client.stream(url + suffix, headers) as response:
                     location = response.headers.get("location", "")
-                    if not response.has_redirect_location or not location.endswith(end):
+                    if not response.has_redirect_location or not location.endswith(suffix):
                         return url
-                url = _next(url + end, location).removesuffix(end)
+                url = _next(url + suffix, location).removesuffix(suffix)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError):
-        over.check(url)
+        client.check(url)
     return url
 
 
@@ -148,25 +147,22 @@ def _check(url: str, response: "httpx.Response") -> None:
     raise SourceError(f"{shown(url)} answers {code}; check the address.")
 
 
-def _content(url: str, response: "httpx.Response", limit: int, end: "_End") -> bytes:
+def _content(url: str, response: "httpx.Response", limit: int, client: "_Client") -> bytes:
     content = bytearray()
     for chunk in response.iter_bytes(CHUNK_SIZE):
         content += chunk
-        end.check(url)
+        client.check(url)
         if len(content) > limit:
             raise SourceError(f"{shown(url)} has more than {limit:,} bytes; it was not fetched.")
-    end.check(url)
+    client.check(url)
     return bytes(content)
 
 
-class _End:
-    """Ends requests after a timeout or when they are cancelled.
+class _Client:
+    """An HTTP client whose requests end after a timeout or when they are cancelled.
 
-    A server may send its headers so slowly that the client's timeout never applies, so another
+    A server may send its headers so slowly that the timeout of httpx never applies, so another
     thread closes the connection.
-
-    Attributes:
-        noted: The extensions to pass with each request of ``client``.
     """
 
     def __init__(self, is_cancelled: Callable[[], bool]) -> None:
@@ -174,10 +170,34 @@ class _End:
         self._deadline = time.monotonic() + TOTAL_TIMEOUT_S
         self._connection: socket.socket | None = None
         self._is_over = threading.Event()
-        self.noted = {"trace": self._note}
+
+    def __enter__(self) -> Self:
+        import httpx  # noqa: PLC0415 - only to fetch
+
+        timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+        self._client = httpx.Client(timeout=timeout, mounts=DIRECT)
+        self._thread = threading.Thread(target=self._watch, name="fetch-end", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._client.close()
+
+    def stream(
+        self, url: str, headers: Mapping[str, str]
+    ) -> "contextlib.AbstractContextManager[httpx.Response]":
+        """Send a GET request.
+
+        Raises:
+            SourceError: Requests should end.
+        """
+        self.check(url)
+        return self._client.stream("GET", url, headers=headers, extensions={"trace": self._note})
 
     def check(self, url: str) -> None:
-        """Raise a SourceError if a request should end."""
+        """Raise a SourceError if requests should end."""
         if self._is_cancelled():
             raise SourceError(f"The fetch of {shown(url)} was interrupted.")
         if time.monotonic() > self._deadline:
@@ -189,21 +209,6 @@ class _End:
         """Remember the connection of a request."""
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._connection = info["return_value"].get_extra_info("socket")
-
-    @contextlib.contextmanager
-    def client(self) -> Iterator["httpx.Client"]:
-        """A client whose connection another thread closes at the deadline."""
-        import httpx  # noqa: PLC0415 - only to fetch
-
-        timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
-        thread = threading.Thread(target=self._watch, name="fetch-end", daemon=True)
-        with httpx.Client(timeout=timeout, mounts=DIRECT) as client:
-            thread.start()
-            try:
-                yield client
-            finally:
-                self._is_over.set()
-                thread.join()
 
     def _watch(self) -> None:
         while not self._is_over.wait(CHECK_INTERVAL_S):
