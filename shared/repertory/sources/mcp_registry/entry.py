@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from repertory.errors import ConfigurationError, UsageError
 from repertory.sources.adding import Address, Recognised
-from repertory.sources.entry import checked_name, options_of
+from repertory.sources.entry import check_options, checked_name, options_of
 from repertory.sources.fetched.source import OPTIONS, FetchedSource, content_of, interval_of
 from repertory.sources.fetched.urls import is_http, shown
 from repertory.sources.mcp_registry.document import SERVER_NAME, VERSION, Listed
@@ -80,18 +80,14 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001
 
 
 def _pin(entry: Mapping[str, Any]) -> Pin:
-    own = {key: value for key, value in entry.items() if key not in ("type", *OPTIONS)}
-    pin = options_of({"url": OFFICIAL_URL, **entry, "name": entry.get("name")}, Pin)
-    unknown = own.keys() - set(Pin.__struct_fields__)
-    if unknown or not is_http(pin.url) or not SERVER_NAME.fullmatch(pin.server):
-        wrong = f"has no option {min(unknown)!r}" if unknown else "has an invalid `url` or `server`"
-        raise ConfigurationError(f"The source {pin.name!r} of type 'mcp-registry' {wrong}.")
-    if not VERSION.fullmatch(pin.version) or pin.version == "latest":
-        raise ConfigurationError(
-            f"The source {pin.name!r} of type 'mcp-registry' needs a fixed `version`, not "
-            f"{pin.version!r}."
-        )
+    check_options(entry, *Pin.__struct_fields__, *OPTIONS)
+    pin = options_of(entry, Pin)
     checked_name(pin.name)
+    whose = f"The source {pin.name!r} of type 'mcp-registry'"
+    if not is_http(pin.url) or not SERVER_NAME.fullmatch(pin.server):
+        raise ConfigurationError(f"{whose} has an invalid `url` or `server`.")
+    if not VERSION.fullmatch(pin.version) or pin.version == "latest":
+        raise ConfigurationError(f"{whose} needs a fixed `version`, not {pin.version!r}.")
     return pin
 
 

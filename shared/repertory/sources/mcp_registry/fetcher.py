@@ -12,7 +12,7 @@ from repertory.sources.fetched.fetcher import Declared, Fetched, Fetcher, State
 from repertory.sources.mcp_registry.bundle import unpacked
 from repertory.sources.mcp_registry.document import Listed
 from repertory.sources.mcp_registry.launch import launch_of
-from repertory.sources.mcp_registry.registry import Registry
+from repertory.sources.mcp_registry.registry import OFFICIAL_URL, Registry
 
 BUNDLE = "mcpb"
 
@@ -29,7 +29,7 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    url: str
+    url: str = OFFICIAL_URL
     server: str
     version: str
     package: str

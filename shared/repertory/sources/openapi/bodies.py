@@ -56,12 +56,12 @@ def body_of(document: Document, raw: Mapping[str, Any], arguments: Arguments) ->
         about = {"type": "string", "description": _about(body) if _is_text(media_type) else FILE}
         name = arguments.add("body", about, "request", required=is_required)
         return Body(type=media_type, argument=name)
+    parts = _parts(document, schema, media)
     fields = _fields(document, schema, arguments, is_required=is_required or is_form)
     if fields is None:
         converted = arguments.builder.convert(schema)
         name = arguments.add("body", converted, "request", required=is_required)
-        return Body(type=media_type, argument=name, parts=_parts(document, schema, media))
-    parts = _parts(document, schema, media)
+        return Body(type=media_type, argument=name, parts=parts)
     for field in fields:
         if field in parts and parts[field].is_file:
             fields[field] = {"type": "string", "description": FILE}
