@@ -48,7 +48,6 @@ class ServerFollower:
         self._poll = poll
         self._latest: Listing | SourceError | None = None
         self._first = threading.Event()
-        self._has_listed = self._is_open = False
         self._pause = MIN_INTERVAL_S  # before the next attempt, after a failure
         self._stack = contextlib.ExitStack()
         self._future: Future[None] | None = None
@@ -86,41 +85,59 @@ class ServerFollower:
     async def _follow(self) -> None:
         try:
             while True:
-                began = anyio.current_time()
+                began, is_polled = anyio.current_time(), False
                 try:
-                    await self._ask()
+                    is_polled = await self._run_session()
                 # A boundary: scans wait for a result, and the next attempt may succeed.
                 except Exception as error:
                     kind = type(error).__name__  # not its message, which may quote secrets
                     _log.error("follow_failed", extra={"server": self._server.name, "error": kind})
                     message = f"The MCP server {self._server.name} could not be queried: {kind}."
                     self._publish(SourceError(message))
-                await anyio.sleep(jittered(self._wait_after(began)))
+                await anyio.sleep(jittered(self._wait_after(began, is_polled=is_polled)))
         finally:
             self._first.set()
 
-    async def _ask(self) -> None:
-        """List the tools of the server in one session, until it ends."""
+    async def _run_session(self) -> bool:
+        """List the tools of the server in one session, until it ends.
+
+        Returns:
+            Whether the session ended after a listing, because the server does not report changes.
+        """
         # Imported on this thread, so that the caller of start does not wait for the slow SDK.
         from repertory.sources.mcp.client import converse  # noqa: PLC0415 - as above
 
-        self._has_listed = self._is_open = False
+        has_listed = is_polled = False
+
+        async def talk(conversation: "Conversation") -> None:
+            nonlocal has_listed, is_polled
+            renewal = anyio.current_time() + jittered(MAX_SESSION_S)
+            while anyio.current_time() < renewal:
+                self._publish(await conversation.list_tools())
+                has_listed, listed_at = True, anyio.current_time()
+                if not conversation.reports_changes:
+                    is_polled = True
+                    return
+                # The timeout detects unreported changes and dead connections.
+                await conversation.wait_for_change(jittered(self._poll))
+                await anyio.sleep_until(listed_at + MIN_INTERVAL_S)
+
         before = self._signed_in_at()
         try:
-            await converse(self._server, self._talk)
+            await converse(self._server, talk)
         except SourceError as error:
             # After a listing, a lost connection is first reopened.
-            if not self._has_listed or isinstance(error, SignInError):
+            if not has_listed or isinstance(error, SignInError):
                 self._publish(error)
             if isinstance(error, SignInError):
                 await self._wait_for_sign_in(before)
+        return is_polled
 
-    def _wait_after(self, began: float) -> float:
+    def _wait_after(self, began: float, *, is_polled: bool) -> float:
         """Seconds until the next session, given when the last one began."""
-        was_polled = self._has_listed and not self._is_open
-        if was_polled or anyio.current_time() - began > self._poll:
+        if is_polled or anyio.current_time() - began > self._poll:
             self._pause = MIN_INTERVAL_S
-        if was_polled:
+        if is_polled:
             return self._poll
         pause, self._pause = self._pause, min(2 * self._pause, self._poll)
         return pause
@@ -140,15 +157,3 @@ class ServerFollower:
         """Wait until a user signs in, without requests to the server."""
         while self._server.sign_ins and self._signed_in_at() == before:
             await anyio.sleep(MIN_INTERVAL_S)
-
-    async def _talk(self, conversation: "Conversation") -> None:
-        renewal = anyio.current_time() + jittered(MAX_SESSION_S)
-        while anyio.current_time() < renewal:
-            self._publish(await conversation.list_tools())
-            self._has_listed, listed_at = True, anyio.current_time()
-            if not conversation.reports_changes:
-                return
-            self._is_open = True
-            # The timeout detects unreported changes and dead connections.
-            await conversation.wait_for_change(jittered(self._poll))
-            await anyio.sleep_until(listed_at + MIN_INTERVAL_S)
