@@ -33,7 +33,6 @@ MAX_QUOTE_LENGTH = 300  # characters of a response in an error
 MAX_TEXT_LENGTH = 20_000  # characters of the response in the result of a failed call
 MAX_CONCURRENT_CALLS = 16  # per API, so that a hanging API cannot occupy every thread
 _FOLLOWED = frozenset((301, 302, 303, 307, 308))
-_TOO_LARGE = f"sent more than {MAX_BYTES // 2**20} MB"
 
 
 class Requests:
@@ -167,7 +166,7 @@ async def _read(api: Api, answer: httpx.Response) -> bytes:
     async for chunk in answer.aiter_raw():
         content += chunk
         if len(content) > MAX_BYTES:
-            raise CallError(f"The API {api.name} {_TOO_LARGE}.")
+            raise CallError(f"The API {api.name} sent more than {MAX_BYTES // 2**20} MB.")
     return bytes(content)
 
 

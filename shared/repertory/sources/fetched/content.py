@@ -110,7 +110,6 @@ class Content:
 
     def _fetch(self, last: State, *, may_ask: bool) -> bool:
         into = self.folder / f"{_VERSION}{secrets.token_hex(8)}"
-        is_kept = False
         try:
             into.mkdir(mode=0o700)
             fetched = self.fetcher.fetch(into, last, may_ask=may_ask)
@@ -128,7 +127,6 @@ class Content:
             last = State(checked_at=last.checked_at)
             servers.write_configurations(self.folder, fetched.declared)
             self._switch(into)
-            is_kept = True
             self._write(
                 State(
                     revision=fetched.revision,
@@ -146,9 +144,7 @@ class Content:
             self._note(failure, last)
             raise failure from error
         finally:
-            if not is_kept:
-                shutil.rmtree(into, ignore_errors=True)
-        self._clear()
+            self._clear()
         return True
 
     def _switch(self, into: Path) -> None:

@@ -118,9 +118,10 @@ class SignIns:
         Raises:
             StoreError: The data directory cannot be written.
         """
-        found = [path for path, one in self._stored() if one.server == server]
         if url:
             found = [path for path in (self.path(url),) if path.exists()]
+        else:
+            found = [path for path, one in self._stored() if one.server == server]
         for path in found:
             try:
                 with FileLock(path.with_suffix(".lock"), LOCK_TIMEOUT_S, PRIVATE):
