@@ -10,7 +10,7 @@ from tests.support.watches import watches  # noqa: F401  # a fixture
 @pytest.fixture
 def newer_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask MCP servers in the newer protocol only."""
-    monkeypatch.setattr(client, "_ways", lambda server: [(server.transport, "auto")])
+    monkeypatch.setattr(client, "_attempts", lambda server: [(server.transport, "auto")])
 
 
 @pytest.fixture

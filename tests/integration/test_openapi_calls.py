@@ -224,7 +224,7 @@ def test_responses_are_bounded(shop: Shop) -> None:
 
 def test_an_api_answers_a_limited_number_of_calls_at_once(shop: Shop) -> None:
     """The message asks to call again."""
-    vars(shop.requests)["_under_way"]["pets"] = MAX_CONCURRENT_CALLS
+    vars(shop.requests)["_pending_calls"]["pets"] = MAX_CONCURRENT_CALLS
     assert "calls to answer already" in shop.failure("picture")
 
 
@@ -233,7 +233,7 @@ def test_a_call_that_no_caller_waits_for_is_cancelled(shop: Shop) -> None:
     with ThreadPoolExecutor(1) as threads:
         with waiting():
             call = threads.submit(copy_context().run, shop.call, "slow")
-            until(lambda: vars(shop.requests)["_under_way"]["pets"])
+            until(lambda: vars(shop.requests)["_pending_calls"]["pets"])
         with pytest.raises(UsageError, match="The call of the API pets was cancelled by its"):
             call.result()
     with waiting():

@@ -16,7 +16,7 @@ from anyio.from_thread import BlockingPortal
 from repertory.cancellation import leave_lookups, when_given_up
 from repertory.errors import CallError, CallTimeoutError, SourceError, UsageError
 from repertory.sources.mcp.client import converse
-from repertory.sources.mcp.conversation import Conversation, LineLostError
+from repertory.sources.mcp.conversation import ConnectionLostError, Conversation
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.traffic import quote
 
@@ -110,7 +110,7 @@ class Sessions:
         self, server: ServerConfig, tool: str, arguments: dict[str, Any], seconds: float
     ) -> dict[str, Any]:
         for _ in range(2):
-            with suppress(LineLostError):
+            with suppress(ConnectionLostError):
                 return await self._session(server).call(tool, arguments, seconds)
         raise CallError(
             f"The MCP server {server.name} ends its sessions before a tool can be called."
@@ -152,10 +152,10 @@ class ServerSession:
         self._opened = anyio.Event()
         self._ended = anyio.Event()
         self._failure = ""
-        self._under_way = 0
+        self._pending_calls = 0
         self._used = self._began = anyio.current_time()
-        self._is_retired = self._is_doubted = False
-        self._rest = anyio.CancelScope()
+        self._is_retired = self._needs_ping = False
+        self._idle_scope = anyio.CancelScope()
 
     @property
     def is_open(self) -> bool:
@@ -167,7 +167,7 @@ class ServerSession:
     def retire(self) -> None:
         """Accept no more calls, and end the session when its pending calls have finished."""
         self._is_retired = True
-        self._rest.cancel()
+        self._idle_scope.cancel()
 
     async def run(self) -> None:
         """Open the session and keep it until it is idle, retired or disconnected."""
@@ -188,50 +188,50 @@ class ServerSession:
         """Call a tool; see ``Sessions.call``.
 
         Raises:
-            LineLostError: The session ended before the server received the call.
+            ConnectionLostError: The session ended before the server received the call.
         """
         name = self.server.name
-        if self._under_way == MAX_CONCURRENT_CALLS:
+        if self._pending_calls == MAX_CONCURRENT_CALLS:
             raise CallError(
                 f"The MCP server {name} has {MAX_CONCURRENT_CALLS} calls to answer already; call "
                 "again when it has."
             )
-        self._under_way += 1
+        self._pending_calls += 1
         try:
             await self._opened.wait()
             if self._conversation is None:
                 if self._failure:
                     raise CallError(self._failure)
-                raise LineLostError(taken=False)
+                raise ConnectionLostError(maybe_received=False)
             with anyio.fail_after(seconds):
                 return await self._conversation.call_tool(tool, arguments)
         except CallError:
-            self._doubt()
+            self._schedule_ping()
             raise
         except TimeoutError:
-            self._doubt()
+            self._schedule_ping()
             raise CallTimeoutError(
                 f"The MCP server {name} did not answer the call of {quote(tool)} within "
                 f"{seconds:g} s."
             ) from None
-        except LineLostError as error:
+        except ConnectionLostError as error:
             self.retire()
-            if not error.taken:
+            if not error.maybe_received:
                 raise
             await self._ended.wait()
             raise CallError(
                 self._failure or f"The session with the MCP server {name} was ended."
             ) from None
         finally:
-            self._under_way -= 1
+            self._pending_calls -= 1
             self._used = anyio.current_time()
             if self._is_retired:
-                self._rest.cancel()
+                self._idle_scope.cancel()
 
-    def _doubt(self) -> None:
+    def _schedule_ping(self) -> None:
         """Schedule a ping to check whether the server is still alive."""
-        self._is_doubted = True
-        self._rest.cancel()
+        self._needs_ping = True
+        self._idle_scope.cancel()
 
     async def _stay(self, conversation: Conversation) -> None:
         conversation.stay()
@@ -244,12 +244,12 @@ class ServerSession:
 
     async def _wait(self, conversation: Conversation) -> None:
         """Wait until the session should end."""
-        while self._under_way or not (self._is_retired or self._is_idle):
-            if self._is_doubted:
-                self._is_doubted = False
+        while self._pending_calls or not (self._is_retired or self._is_idle):
+            if self._needs_ping:
+                self._needs_ping = False
                 self._is_retired |= not await conversation.is_alive(PING_TIMEOUT_S)
                 continue
-            with anyio.move_on_after(IDLE_TIMEOUT_S) as self._rest:
+            with anyio.move_on_after(IDLE_TIMEOUT_S) as self._idle_scope:
                 await conversation.wait_for_end()
                 return
             self._is_retired |= anyio.current_time() - self._began > MAX_AGE_S

@@ -40,7 +40,7 @@ class Requests:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._under_way: Counter[str] = Counter()
+        self._pending_calls: Counter[str] = Counter()
 
     def call(
         self,
@@ -87,17 +87,17 @@ class Requests:
             raise CallError(f"The API {api.name} could not be called: {_quoted(reason)}.") from None
         finally:
             with self._lock:
-                self._under_way[api.name] -= 1
+                self._pending_calls[api.name] -= 1
         return _result(api, response, credentials)
 
     def _enter(self, api: Api) -> None:
         with self._lock:
-            if self._under_way[api.name] >= MAX_CONCURRENT_CALLS:
+            if self._pending_calls[api.name] >= MAX_CONCURRENT_CALLS:
                 raise CallError(
                     f"The API {api.name} has {MAX_CONCURRENT_CALLS} calls to answer already; call "
                     "again when it has."
                 )
-            self._under_way[api.name] += 1
+            self._pending_calls[api.name] += 1
 
 
 class _Response:

@@ -81,14 +81,14 @@ async def converse(server: ServerConfig, talk: Talk) -> str:
     is_cut_off = False
     traffic = Traffic()
     with anyio.move_on_after(server.timeout) as limit:
-        for transport, mode in _ways(server):
+        for transport, mode in _attempts(server):
             traffic = Traffic()
             try:
                 async with (
                     _connect(transport, mode, launch, traffic) as client,
                     contextlib.AsyncExitStack() as stack,
                 ):
-                    traffic.greeted = True
+                    traffic.is_connected = True
                     failure = ""  # forget the failures of earlier attempts
                     await talk(Conversation(server, launch, client, traffic, limit, stack))
                     is_cut_off = traffic.ended.is_set()
@@ -116,7 +116,7 @@ async def converse(server: ServerConfig, talk: Talk) -> str:
     return message
 
 
-def _ways(server: ServerConfig) -> list[tuple[Transport, str]]:
+def _attempts(server: ServerConfig) -> list[tuple[Transport, str]]:
     """Return the transports and protocol versions to try, in order.
 
     The older handshake comes first: servers that support only it may exit or hang on the newer
@@ -133,7 +133,9 @@ def _ways(server: ServerConfig) -> list[tuple[Transport, str]]:
 
 def _is_refusal(error: BaseException, traffic: Traffic) -> bool:
     """Whether a server rejected the protocol, rather than failed."""
-    if traffic.greeted or traffic.flooded or traffic.trouble or traffic.status in (401, 403):
+    if traffic.is_connected or traffic.exceeds_limits or traffic.renewal_error:
+        return False
+    if traffic.status in (401, 403):
         return False
     return isinstance(error, MCPError) and error.code != CONNECTION_CLOSED
 
@@ -154,7 +156,7 @@ def _connect(transport: Transport, mode: str, launch: Launch, traffic: Traffic) 
 
 def _explain(error: BaseException | None, name: str, launch: Launch, traffic: Traffic) -> str:
     """Describe the failure, as a predicate after the name of the server."""
-    if known := TOO_MUCH if traffic.flooded else traffic.about_sign_in(name):
+    if known := TOO_MUCH if traffic.exceeds_limits else traffic.about_sign_in(name):
         return known
     if traffic.exit_code is not None:
         return f"ended with exit code {traffic.exit_code} before it answered"

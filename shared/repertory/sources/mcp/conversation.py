@@ -30,15 +30,15 @@ class _Answer(RootModel[dict[str, Any]]):
     """A result as sent, only checked to be an object."""
 
 
-class LineLostError(Exception):
+class ConnectionLostError(Exception):
     """The connection to a server was lost during a call; the owner of the session handles it.
 
     Attributes:
-        taken: Whether the server may have received the call.
+        maybe_received: Whether the server may have received the call.
     """
 
-    def __init__(self, *, taken: bool) -> None:
-        self.taken = taken
+    def __init__(self, *, maybe_received: bool) -> None:
+        self.maybe_received = maybe_received
 
 
 class Conversation:
@@ -97,7 +97,7 @@ class Conversation:
     def is_over(self) -> bool:
         """Whether no further request is possible."""
         traffic = self._traffic
-        return traffic.ended.is_set() or traffic.forgotten or traffic.flooded
+        return traffic.ended.is_set() or traffic.forgotten or traffic.exceeds_limits
 
     def stay(self) -> None:
         """Keep the session open for calls, without a time limit, instead of listing tools."""
@@ -115,10 +115,10 @@ class Conversation:
 
         Raises:
             CallError: The answer is an error, invalid or too large.
-            LineLostError: The connection is lost.
+            ConnectionLostError: The connection is lost.
         """
         if self.is_over:
-            raise LineLostError(taken=False)
+            raise ConnectionLostError(maybe_received=False)
         params = CallToolRequestParams(name=name, arguments=arguments)
         try:
             answer = await self._send(CallToolRequest(params=params))
@@ -167,20 +167,20 @@ class Conversation:
                 return
 
     def _check_refused(self, call: bytes) -> None:
-        """Raise LineLostError if the request of this call, not of another one, was refused."""
+        """Raise ConnectionLostError if this call, not another one, was refused."""
         if self._traffic.refused[call]:
             self._traffic.refused[call] -= 1
             # According to the protocol, the server has not processed it.
-            raise LineLostError(taken=False) from None
+            raise ConnectionLostError(maybe_received=False) from None
 
     def _fail(self, error: MCPError) -> NoReturn:
         """Raise the error for a failed call, without its cause, which may quote secrets."""
         traffic = self._traffic
-        if traffic.flooded:
+        if traffic.exceeds_limits:
             raise self._error(TOO_MUCH) from None
         # Servers use this code for other errors, too.
         if error.code == CONNECTION_CLOSED and traffic.ended.is_set():
-            raise LineLostError(taken=True) from None
+            raise ConnectionLostError(maybe_received=True) from None
         if known := traffic.about_sign_in(self._server.name):
             raise self._error(known) from None
         status = f" and HTTP status {traffic.status}" if traffic.status >= 400 else ""

@@ -84,7 +84,7 @@ class SignedIn(httpx2.Auth):
     def _signed(self, request: httpx2.Request, sign_in: SignIn | None) -> httpx2.Request:
         if sign_in:
             self._traffic.was_signed_in = True
-            self._traffic.awaits_sign_in, self._traffic.trouble = False, ""
+            self._traffic.awaits_sign_in, self._traffic.renewal_error = False, ""
             self._launch.learned.update(sign_in.secrets())
             request.headers["Authorization"] = f"Bearer {sign_in.access_token}"
         return request
@@ -121,13 +121,13 @@ class SignedIn(httpx2.Auth):
                     self._sign_ins.write(url, renewed)
                 return renewed if tokens else None
         except Timeout:
-            self._traffic.trouble = "another process is renewing its sign-in"
-            raise SourceError(self._traffic.trouble) from None
+            self._traffic.renewal_error = "another process is renewing its sign-in"
+            raise SourceError(self._traffic.renewal_error) from None
         except TimeoutError:
-            self._traffic.trouble = "its sign-in cannot be renewed: the issuer is too slow"
-            raise SourceError(self._traffic.trouble) from None
+            self._traffic.renewal_error = "its sign-in cannot be renewed: the issuer is too slow"
+            raise SourceError(self._traffic.renewal_error) from None
         except (SourceError, StoreError) as error:
-            self._traffic.trouble = str(error)
+            self._traffic.renewal_error = str(error)
             raise
 
     async def _ask_issuer(self, found: SignIn) -> OAuthToken | None:

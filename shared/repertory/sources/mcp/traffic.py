@@ -61,28 +61,28 @@ class Traffic:
 
     Attributes:
         listing: The tools of all pages so far.
-        greeted: Whether the handshake succeeded.
+        is_connected: Whether the handshake succeeded.
         complete: Whether the listing is complete; true for a session of calls.
         changed: Set when the server reports changed tools or a connection ends.
         ended: Set when the connection to the server is closed.
         status: The last HTTP status; 0 if there was none.
         awaits_sign_in: Whether the server needs a sign-in by a person.
-        trouble: Why its tokens could not be renewed; empty if they could.
+        renewal_error: Why its tokens could not be renewed; empty if they could.
         was_signed_in: Whether a token was sent, or one was revoked.
         forgotten: Whether the server reported, over HTTP, that it no longer knows the session.
         refused: The number of calls refused for that reason, by ``call_key``.
         exit_code: The exit code of its process, if that ended by itself.
         stray: The first line on stdout that is not MCP.
-        flooded: Whether it exceeded the limits, which ends the session.
+        exceeds_limits: Whether it exceeded the limits, which ends the session.
     """
 
     def __init__(self) -> None:
-        self.greeted = False
+        self.is_connected = False
         self.ended = anyio.Event()
         self.status = 0
         self.awaits_sign_in = False
         self.was_signed_in = False
-        self.trouble = ""
+        self.renewal_error = ""
         self.forgotten = False
         self.refused: Counter[bytes] = Counter()
         self.exit_code: int | None = None
@@ -95,7 +95,7 @@ class Traffic:
         self.listing = Listing([], [])
         self.complete = False
         self.changed = anyio.Event()
-        self.flooded = False
+        self.exceeds_limits = False
         self._bytes = 0
         self._lines = 0
 
@@ -119,13 +119,13 @@ class Traffic:
         """Count received data; False if it exceeds the limits."""
         self._bytes += size
         self._lines += lines
-        self.flooded |= self._bytes > MAX_BYTES or self._lines > MAX_LINES
-        return not self.flooded
+        self.exceeds_limits |= self._bytes > MAX_BYTES or self._lines > MAX_LINES
+        return not self.exceeds_limits
 
     def about_sign_in(self, name: str) -> str:
         """A problem with the sign-in, as a predicate after the server's name; empty if none."""
-        if self.trouble:
-            return f"could not be queried: {quote(self.trouble)}"
+        if self.renewal_error:
+            return f"could not be queried: {quote(self.renewal_error)}"
         if self.awaits_sign_in:
             return f"is waiting for sign-in; run `repertory login {shlex.quote(name)}`"
         return ""

@@ -61,10 +61,10 @@ async def open_streams(
                     auth=_auth(launch, traffic),
                 )
         received, to_send = await stack.enter_async_context(streams)
-        yield _Intake(received, traffic), to_send
+        yield _Incoming(received, traffic), to_send
 
 
-class _Intake(ObjectReceiveStream[SessionMessage | Exception]):
+class _Incoming(ObjectReceiveStream[SessionMessage | Exception]):
     """A server's messages, from which the tools of a listing are moved to ``traffic``, as sent.
 
     The SDK rejects a whole page for one invalid tool; this way, each tool is checked separately.
@@ -123,7 +123,7 @@ def http_client(
         # Only the first status and those of our messages count: servers may reject other requests.
         if response.request.method == "POST" or not traffic.status:
             traffic.status = response.status_code
-            if traffic.greeted and response.status_code == HTTPStatus.NOT_FOUND:
+            if traffic.is_connected and response.status_code == HTTPStatus.NOT_FOUND:
                 traffic.forget(response.request.content)
         if response.headers.get("content-encoding", "identity") != "identity":
             raise SourceError("compressed its answer, so its size has no limit")
