@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from repertory.errors import SourceError
@@ -102,18 +102,17 @@ class Git:
         errors.write_bytes(b"\n" * RESERVED)
         with contextlib.ExitStack() as stack:
             source = stack.enter_context(given.open("rb")) if given else subprocess.DEVNULL
-            process = stack.enter_context(
-                _running(
-                    [program, *arguments],
-                    cwd=self.folder,
-                    env=self._environment,
-                    stdin=None if self._may_ask and not given else source,
-                    stdout=stack.enter_context(output.open("wb")),
-                    stderr=stack.enter_context(errors.open("r+b")),
-                    # Without a terminal, no program that git starts can ask the user.
-                    start_new_session=not self._may_ask,
-                )
+            process = subprocess.Popen(  # noqa: S603 - git
+                [program, *arguments],
+                cwd=self.folder,
+                env=self._environment,
+                stdin=None if self._may_ask and not given else source,
+                stdout=stack.enter_context(output.open("wb")),
+                stderr=stack.enter_context(errors.open("r+b")),
+                # Without a terminal, no program that git starts can ask the user.
+                start_new_session=not self._may_ask,
             )
+            stack.callback(self._end, process)
             self._wait(process, output)
         if process.returncode:
             raise SourceError(self._failure(errors))
@@ -136,6 +135,16 @@ class Git:
                 process.wait(POLL_INTERVAL_S)
         if output.stat().st_size > MAX_OUTPUT_SIZE:
             raise SourceError(f"{self._shown} has more files than can be read.")
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        """Kill git and the processes that it started, if it is running."""
+        if process.poll() is None:
+            with contextlib.suppress(OSError):
+                if self._may_ask or os.name == "nt":
+                    process.kill()
+                else:
+                    os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     def _failure(self, errors: Path) -> str:
         """Git's own error message, without secrets."""
@@ -182,19 +191,3 @@ def _environment(url: str, protocol: str, *, may_ask: bool) -> Mapping[str, str]
             "GCM_INTERACTIVE": "never",
         }
     return environment
-
-
-@contextlib.contextmanager
-def _running(command: list[str], **options: object) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program; the end of the block kills it and the processes that it started."""
-    process = subprocess.Popen(command, **options)  # type: ignore[call-overload]  # noqa: S603 - git
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            with contextlib.suppress(OSError):
-                if options["start_new_session"] and os.name != "nt":
-                    os.killpg(process.pid, signal.SIGKILL)
-                else:
-                    process.kill()
-            process.wait()
