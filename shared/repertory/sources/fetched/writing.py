@@ -54,12 +54,9 @@ class Writer:
             )
         if ".git" in map(str.lower, parts):
             return False
-        if not is_clean(place) or _is_odd(place):
-            return self.leave_out("files whose names are invalid on other systems")
-        if len(place) > MAX_PLACE_LENGTH or len(parts) > MAX_PARTS:
-            return self.leave_out("files that are nested too deeply")
-        if size > MAX_FILE_SIZE:
-            return self.leave_out(f"files of more than {MAX_FILE_SIZE:,} bytes")
+        if what := _unfit(place, size):
+            self.leave_out(what)
+            return False
         if self._files >= MAX_FILES:
             raise SourceError(
                 f"{self.location} has more than {MAX_FILES:,} files; name a folder of it."
@@ -98,10 +95,9 @@ class Writer:
         self._files += 1
         self._size += size
 
-    def leave_out(self, what: str) -> bool:
-        """Count a file as left out, by a description in the plural. Always False."""
+    def leave_out(self, what: str) -> None:
+        """Count a file as left out, by a description in the plural."""
         self.left_out[what] += 1
-        return False
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -109,9 +105,13 @@ class Writer:
         return tuple(f"Left out: {number:,} {what}." for what, number in self.left_out.items())
 
 
-def _is_odd(place: str) -> bool:
-    """Whether some system would read a place as a different one."""
-    return "\\" in place or (os.name == "nt" and ":" in place)
+def _unfit(place: str, size: int) -> str:
+    """A description, in the plural, of files that are not written; empty for a fit file."""
+    if not is_clean(place) or "\\" in place or (os.name == "nt" and ":" in place):
+        return "files whose names are invalid on other systems"
+    if len(place) > MAX_PLACE_LENGTH or len(place.split("/")) > MAX_PARTS:
+        return "files that are nested too deeply"
+    return f"files of more than {MAX_FILE_SIZE:,} bytes" if size > MAX_FILE_SIZE else ""
 
 
 def checked_folder(folder: str) -> str:
