@@ -152,6 +152,23 @@ def test_plugins_of_other_repositories_are_fetched(repository: Repository, tmp_p
         assert "The plugin latest was not fetched" in str(sources[0].scan().problems)
 
 
+@pytest.mark.parametrize("is_pinned", [False, True])
+def test_another_folder_of_a_repository_is_fetched(
+    repository: Repository, tmp_path: Path, is_pinned: bool
+) -> None:
+    """Also if the repository has not changed."""
+    other = Repository(tmp_path / "elsewhere" / "other")
+    pin = {"sha": other.commit({f"{one}/skills/{one}/SKILL.md": SKILL.format(one) for one in "ab"})}
+    with Web(tmp_path / "elsewhere").published() as url:
+        source = {"source": "git-subdir", "url": f"{url}/git/other/.git"}
+        source |= pin if is_pinned else {}
+        sources = marketplace_of(repository, tmp_path)
+        for folder in "ab":
+            plugin = {"name": "other", "source": {**source, "path": folder}}
+            repository.commit({LISTING: marketplace(plugin)})
+            assert refreshed(sources) == {f"acme/other/{folder}"}
+
+
 def test_what_was_left_out_stays_named(repository: Repository, tmp_path: Path) -> None:
     """Also of parts that have not changed since the last fetch."""
     other = Repository(tmp_path / "elsewhere" / "other")

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from typing_extensions import override
@@ -57,7 +58,7 @@ class GitFetcher(Fetcher):
 
     @override
     def fetch(self, into: Path, last: State, *, may_ask: bool) -> Fetched | None:
-        if last.revision and last.revision == self.ref:
+        if self.ref and last.revision == self._revision_of(self.ref):
             return None  # a commit never changes
         with tempfile.TemporaryDirectory(dir=into.parent, prefix=".git-", suffix=".tmp") as place:
             git = Git(
@@ -68,15 +69,21 @@ class GitFetcher(Fetcher):
                 lambda: self.cancelled,
                 may_ask=may_ask,
             )
-            name, revision = self._named(git)
-            if revision == last.revision:
+            name, commit = self._named(git)
+            if self._revision_of(commit) == last.revision:
                 return None
-            revision = self._get(git, name, revision)
+            commit = self._get(git, name, commit)
             writer = Writer(into, shown(self.url))
             self._write(git, writer)
         return Fetched(
-            revision=revision, notes=writer.notes, declared=declared_in(into, "repository")
+            revision=self._revision_of(commit),
+            notes=writer.notes,
+            declared=declared_in(into, "repository"),
         )
+
+    def _revision_of(self, commit: str) -> str:
+        """The revision of a commit's folder: a marketplace may name another folder of it."""
+        return f"{commit}:{quote(self.folder)}" if self.folder else commit
 
     def _moved(self) -> str:
         """The URL after redirects, which are followed here because git does not check them."""
