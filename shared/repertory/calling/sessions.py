@@ -160,9 +160,9 @@ class ServerSession:
     @property
     def is_open(self) -> bool:
         """Whether new calls are accepted: the session is opening or open."""
-        if self._is_retired or not self._opened.is_set():
-            return not self._is_retired
-        return self._conversation is not None and not self._conversation.is_over
+        is_opening = not self._opened.is_set()
+        is_usable = self._conversation is not None and not self._conversation.is_over
+        return not self._is_retired and (is_opening or is_usable)
 
     def retire(self) -> None:
         """Accept no more calls, and end the session when its pending calls have finished."""

@@ -131,7 +131,7 @@ class McpServer(Source):
 
             listing = list_tools(server, given_up)
         tools = [tool for tool in listing.tools if self._takes(tool)]
-        items, problems = tool_items(self.config.name, self.name, tools, self.origin)
+        items, problems = tool_items(self.name, self.name, tools, self.origin)
         problems += [
             warning(self.origin, f"The MCP server {self.name} {complaint}.")
             for complaint in listing.complaints
@@ -175,9 +175,8 @@ class McpServer(Source):
 
     @property
     def _untrusted_message(self) -> str:
-        file = self.origin
-        command = f"repertory config trust {shlex.quote(str(file))}"
-        return f"{file} was found but not run; run `{command}` to allow it."
+        command = f"repertory config trust {shlex.quote(self.origin)}"
+        return f"{self.origin} was found but not run; run `{command}` to allow it."
 
     def _takes(self, tool: object) -> bool:
         """Whether a tool passes the filters of the configuration and of the source.
