@@ -411,9 +411,7 @@ def test_permissions_stay(tmp_path: Path, mode: int) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
-def test_a_new_file_of_the_user_is_private(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_file_of_the_user_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may get keys; that of a project is shared. The umask, which all threads share, stays."""
     records, old = Records(tmp_path / "data"), os.umask(0o022)
     try:
