@@ -93,7 +93,7 @@ def test_sources_of_the_same_content_end_one_by_one(url: str, tmp_path: Path) ->
     for end, is_over in zip(ends, (False, True), strict=True):
         assert end is not None
         end()
-        assert fetcher.cancelled is is_over
+        assert fetcher.cancelled.is_set() is is_over
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from repertory.skill_files import content_of, files_of
 from repertory.sources.corpus import Corpus
 from repertory.sources.discover import discover
 from repertory.sources.documents import Documents
-from repertory.sources.mcp.config import MAX_FOUND_SIZE, read_files, read_servers
+from repertory.sources.mcp.config import MAX_FOUND_SIZE, read_files
 from repertory.sources.mcp.entry import build
 from repertory.sources.mcp.unreadable_answers import mended
 from repertory.sources.python_skills import PythonSkills
@@ -475,7 +475,7 @@ def test_the_time_to_read_servers_grows_with_the_file(tmp_path: Path) -> None:
         write(path, '"\\' * size)
         began = time.thread_time_ns()
         with pytest.raises(ConfigurationError):
-            read_servers([path])
+            read_files([path])
         return time.thread_time_ns() - began
 
     base = max(nanoseconds(500), 1_000_000)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from repertory.errors import ConfigurationError
-from repertory.sources.mcp.config import read_files, read_servers, servers_digest
+from repertory.sources.mcp.config import read_files, servers_digest
 from repertory.sources.mcp.server import (
     DEFAULT_TIMEOUT_S,
     OAuthClient,
@@ -21,7 +21,7 @@ from tests.support.builders import write
 
 def read(path: Path, text: str) -> dict[str, ServerConfig]:
     """Return the servers of one file by name."""
-    return {server.name: server for server in read_servers([write(path, text)])}
+    return {server.name: server for server in read_files([write(path, text)]).servers}
 
 
 def test_claude(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_later_files_win(tmp_path: Path) -> None:
     second = write(
         tmp_path / "2.json", '{"servers": {"a": {"command": "new"}, "c": {"command": "c"}}}'
     )
-    servers = {server.name: server for server in read_servers([first, second])}
+    servers = {server.name: server for server in read_files([first, second]).servers}
     assert set(servers) == {"a", "b", "c"}
     assert servers["a"].command == "new"
     assert servers["a"].origins == (str(first), str(second))
@@ -229,8 +229,8 @@ def test_disabled(tmp_path: Path) -> None:
     off = write(
         tmp_path / "2.json", '{"mcpServers": {"a": {"disabled": true}, "b": {"enabled": false}}}'
     )
-    assert read_servers([on, off]) == []
-    assert len(read_servers([off, on])) == 2
+    assert read_files([on, off]).servers == []
+    assert len(read_files([off, on]).servers) == 2
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_broken_entry(tmp_path: Path, entry: str, reason: str) -> None:
 def test_broken_name(tmp_path: Path, name: str) -> None:
     """An unprintable name is a fault with a printable message."""
     path = write(tmp_path / "mcp.json", json.dumps({"mcpServers": {name: {"command": "a"}}}))
-    [server] = read_servers([path])
+    [server] = read_files([path]).servers
     assert server.fault.isprintable()
     assert 0 < len(server.name) <= 128
 
@@ -280,14 +280,14 @@ def test_broken_file(tmp_path: Path, name: str, content: bytes, place: str) -> N
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ConfigurationError) as caught:
-        read_servers([path])
+        read_files([path])
     assert str(caught.value).startswith(str(tmp_path / place))
 
 
 def test_missing_file(tmp_path: Path) -> None:
     """A missing file is an error that names it."""
     with pytest.raises(ConfigurationError, match=r"none\.json cannot be read"):
-        read_servers([tmp_path / "none.json"])
+        read_files([tmp_path / "none.json"])
 
 
 def test_other_than_a_plain_file(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_other_than_a_plain_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     message = r"pipe\.json cannot be read: it is not a regular file"
     with pytest.raises(ConfigurationError, match=message):
-        read_servers([tmp_path / "pipe.json"])
+        read_files([tmp_path / "pipe.json"])
 
 
 def test_files_without_servers(tmp_path: Path) -> None:
@@ -391,7 +391,7 @@ def test_claude_code_keeps_servers_of_single_folders(tmp_path: Path) -> None:
         ("b", "y", str(folder)),
         ("c", "y", str(folder)),
     ]
-    assert [one.name for one in read_servers([path])] == ["a", "b"]
+    assert [one.name for one in read_files([path]).servers] == ["a", "b"]
     document["projects"][str(tmp_path)]["history"] = ["one"]  # type: ignore[index] # it is a dict
     assert servers_digest(path, json.dumps(document).encode()) in read_files([path]).digests[path]
 

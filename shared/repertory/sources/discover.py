@@ -332,9 +332,9 @@ def _lists_tools(file: Path) -> bool:
 
 
 def _is_mcp_configuration(path: Path) -> bool:
-    from repertory.sources.mcp.config import read_servers  # noqa: PLC0415 - only for files
+    from repertory.sources.mcp.config import read_files  # noqa: PLC0415 - only for files
 
     try:
-        return bool(read_servers([path]))
+        return bool(read_files([path]).servers)
     except ConfigurationError:
         return False

@@ -4,6 +4,7 @@ import hashlib
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from typing_extensions import override
@@ -32,6 +33,7 @@ class ArchiveFetcher(Fetcher):
 
     def __init__(self, address: str, sha256: str) -> None:
         self.location = shown(address)
+        self.cancelled = Event()
         self._address = address
         self._sha256 = sha256
 
@@ -65,7 +67,7 @@ class ArchiveFetcher(Fetcher):
     def _read(self, last: State) -> tuple[bytes | None, dict[str, str]]:
         """The archive, None if it is unchanged, and its validators."""
         if is_http(self._address):
-            document = get(self._address, MAX_ARCHIVE_SIZE, last.validators, lambda: self.cancelled)
+            document = get(self._address, MAX_ARCHIVE_SIZE, last.validators, self.cancelled.is_set)
             return None if document.is_unchanged else document.content, document.validators
         validators = {"signature": repr(signature(self._address))}
         if last.validators == validators:

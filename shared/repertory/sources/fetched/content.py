@@ -169,7 +169,7 @@ class Content:
 
     def _note(self, error: SourceError, last: State) -> None:
         """Store why a fetch failed, unless it was cancelled."""
-        if not self.fetcher.cancelled:
+        if not self.fetcher.cancelled.is_set():
             message = cut(one_line(str(error)), MAX_ERROR_LENGTH)
             self._write(msgspec.structs.replace(last, tried_at=time.time(), error=message))
 
@@ -197,9 +197,10 @@ class Content:
         """Wait for the lock until the timeout, or until the fetch is cancelled."""
         lock = FileLock(self.folder / LOCK, mode=PRIVATE)
         deadline = time.monotonic() + LOCK_TIMEOUT_S
-        while time.monotonic() < deadline and not self.fetcher.cancelled:
+        while time.monotonic() < deadline and not self.fetcher.cancelled.is_set():
             with contextlib.suppress(Timeout):
                 lock.acquire(timeout=LOCK_CHECK_S)
                 return lock
-        why = "it was interrupted" if self.fetcher.cancelled else "another process is fetching it"
+        is_cancelled = self.fetcher.cancelled.is_set()
+        why = "it was interrupted" if is_cancelled else "another process is fetching it"
         raise SourceError(f"{self.fetcher.location} was not fetched: {why}.")

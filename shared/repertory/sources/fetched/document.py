@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from typing_extensions import override
@@ -30,6 +31,7 @@ class DocumentFetcher(Fetcher):
         check: Callable[[bytes], object] = lambda _content: None,
     ) -> None:
         self.location = shown(url)
+        self.cancelled = Event()
         self.url = url
         self._place = place
         self._limit = limit
@@ -41,7 +43,7 @@ class DocumentFetcher(Fetcher):
 
     @override
     def fetch(self, into: Path, last: State, *, may_ask: bool) -> Fetched | None:
-        document = get(self.url, self._limit, last.validators, lambda: self.cancelled)
+        document = get(self.url, self._limit, last.validators, self.cancelled.is_set)
         revision = hashlib.sha256(document.content).hexdigest()
         if document.is_unchanged or revision == last.revision:
             return None

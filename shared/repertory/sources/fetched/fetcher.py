@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Event
 from typing import Any, Protocol
 
 import msgspec
@@ -60,11 +61,11 @@ class Fetcher(Protocol):
 
     Attributes:
         location: The origin of the content, for people, without secrets.
-        cancelled: Whether a running fetch should end soon, with a SourceError.
+        cancelled: Set if a running fetch should end soon, with a SourceError.
     """
 
     location: str
-    cancelled: bool = False
+    cancelled: Event
 
     def key(self) -> Mapping[str, Any]:
         """Return the JSON values that determine the content. Sources with the same key share it."""

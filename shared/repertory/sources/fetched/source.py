@@ -128,7 +128,7 @@ class FetchedSource(Source):
 
     @override
     def cancel(self) -> None:
-        self.content.fetcher.cancelled = True
+        self.content.fetcher.cancelled.set()
 
     @property
     def _seen_now(self) -> tuple[str, str]:

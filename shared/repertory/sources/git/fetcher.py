@@ -8,6 +8,7 @@ an archive, so links, submodules, filters and hooks have no effect.
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from threading import Event
 from typing import Any
 from urllib.parse import quote
 
@@ -50,6 +51,7 @@ class GitFetcher(Fetcher):
 
     def __init__(self, url: str, protocol: str, ref: str, folder: str) -> None:
         self.location = shown(url) + (f" ({ref})" if ref else "")
+        self.cancelled = Event()
         self.url, self.protocol, self.ref, self.folder = url, protocol, ref, folder
 
     @override
@@ -66,7 +68,7 @@ class GitFetcher(Fetcher):
                 self._moved(),
                 shown(self.url),
                 self.protocol,
-                lambda: self.cancelled,
+                self.cancelled.is_set,
                 may_ask=may_ask,
             )
             name, commit = self._named(git)
@@ -89,7 +91,7 @@ class GitFetcher(Fetcher):
         """The URL after redirects, which are followed here because git does not check them."""
         if self.protocol not in ("https", "http"):
             return self.url
-        return moved(self.url.rstrip("/"), _REFS, _AGENT, lambda: self.cancelled)
+        return moved(self.url.rstrip("/"), _REFS, _AGENT, self.cancelled.is_set)
 
     def _named(self, git: Git) -> tuple[str, str]:
         """The full name of the ref, and the object that it points to."""

@@ -2,9 +2,8 @@
 
 import shutil
 import threading
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,21 +53,10 @@ class MarketplaceFetcher(Fetcher):
 
     def __init__(self, main: GitFetcher | DocumentFetcher) -> None:
         self.location = main.location
+        self.cancelled = main.cancelled
         self._main = main
-        self._parts: list[Fetcher] = [main]
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # for the size
         self._size = 0
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether a running fetch should end soon."""
-        return self._main.cancelled
-
-    @cancelled.setter
-    def cancelled(self, value: bool) -> None:
-        with self._lock:
-            for part in self._parts:
-                part.cancelled = value
 
     @override
     def key(self) -> Mapping[str, Any]:
@@ -103,7 +91,7 @@ class MarketplaceFetcher(Fetcher):
             if not (into / folder).exists():
                 (into / folder).parent.mkdir(exist_ok=True, mode=0o700)
                 shutil.copytree(before / folder, into / folder, copy_function=shutil.copy)
-        declared = _collect(listing, into, parts, lambda: self.cancelled)
+        declared = _collect(listing, into, parts, self.cancelled.is_set)
         validators = main.validators if main else last.validators
         own = {name: one for name, one in validators.items() if not name.startswith(_PART)}
         return Fetched(
@@ -140,7 +128,7 @@ class MarketplaceFetcher(Fetcher):
                 found = pool.map(lambda plugin: self._plugin(plugin, into, last), plugins)
                 return list(zip(plugins, found, strict=True))
             except BaseException:  # Ctrl-C
-                self.cancelled = True
+                self.cancelled.set()
                 pool.shutdown(cancel_futures=True)
                 raise
 
@@ -154,30 +142,18 @@ class MarketplaceFetcher(Fetcher):
                 raise SourceError(f"{shown(where.url)} is not encrypted, unlike its marketplace.")
             check_step(where.url, self._main.url)
             part = GitFetcher(where.url, protocol, where.ref, where.folder)
-            with self._running(part):
-                found = self._fetched(part, folder, into, last)
+            part.cancelled = self.cancelled
+            found = self._fetched(part, folder, into, last)
             if found and self._is_too_much(into / folder):
                 shutil.rmtree(into / folder)
                 raise SourceError(f"all plugins together have more than {MAX_SIZE:,} bytes.")
         except OSError as error:  # other plugins are still fetched
             return SourceError(f"its files cannot be written: {error.strerror}.")
         except SourceError as error:
-            if self.cancelled:
+            if self.cancelled.is_set():
                 raise
             return error
         return found
-
-    @contextmanager
-    def _running(self, part: Fetcher) -> Iterator[None]:
-        """Include a part in cancellation while it is fetched."""
-        with self._lock:
-            part.cancelled = self.cancelled
-            self._parts.append(part)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._parts.remove(part)
 
     def _is_too_much(self, folder: Path) -> bool:
         size = sum(path.stat().st_size for path in folder.rglob("*"))

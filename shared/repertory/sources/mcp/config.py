@@ -118,11 +118,6 @@ class Configured(msgspec.Struct, frozen=True, kw_only=True):
     digests: dict[Path, set[str]]
 
 
-def read_servers(paths: Iterable[Path]) -> list[ServerConfig]:
-    """Only the servers from ``read_files``."""
-    return read_files(paths).servers
-
-
 def read_files(
     paths: Iterable[Path], project: Path | None = None, directory: Path | None = None
 ) -> Configured:

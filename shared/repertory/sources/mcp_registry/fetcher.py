@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import msgspec
@@ -42,6 +43,7 @@ class ServerFetcher(Fetcher):
     """Fetches one version of one server, which the registry cannot replace."""
 
     def __init__(self, pin: Pin) -> None:
+        self.cancelled = Event()
         self._pin = pin
         self._registry = Registry(pin.url)
         self.location = f"{pin.server}@{pin.version} of {self._registry.location}"

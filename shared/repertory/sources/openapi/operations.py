@@ -21,7 +21,6 @@ MAX_OPERATIONS = 10_000  # per document
 MAX_NAME_LENGTH = 100
 MAX_TAGS = 20
 MAX_TAG_LENGTH = 60
-MAX_TOTAL = 64_000_000  # characters of all schemas of a document
 
 _NOT_IN_NAMES = re.compile(rf"[^\w{MARKS}.-]+")
 _READ_ONLY = frozenset(("get", "head", "options"))
@@ -143,8 +142,8 @@ class _Reader:
             self._server = next(iter(servers_of({"servers": [{"url": "/"}]}, base)), "")
         self._servers: dict[int, str] = {}
         self._security = Security(document)
-        self._requests = Schemas(document, "readOnly", MAX_TOTAL)
-        self._responses = Schemas(document, "writeOnly", MAX_TOTAL)
+        self._requests = Schemas(document, "readOnly")
+        self._responses = Schemas(document, "writeOnly")
 
     def tool(self, place: str, path: str, method: str, item: Mapping[str, Any]) -> Tool:
         """Convert an operation.

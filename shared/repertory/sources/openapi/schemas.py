@@ -9,6 +9,7 @@ from repertory.sources.openapi.document import BrokenError, Document
 from repertory.text import cut
 
 MAX_LENGTH = 32_000  # characters of names and texts of one schema
+MAX_TOTAL = 64_000_000  # the same of all schemas of a document
 MAX_DEPTH = 24  # levels of nesting, without following references
 MAX_DESCRIPTION_LENGTH = 1_000  # characters of the description of one parameter
 
@@ -34,13 +35,15 @@ class Schemas:
         document: The document.
         hidden: The mark of properties to leave out: ``readOnly`` in requests, ``writeOnly`` in
             responses.
+
+    Attributes:
         left: The remaining budget of characters for all schemas.
     """
 
-    def __init__(self, document: Document, hidden: str, left: int) -> None:
+    def __init__(self, document: Document, hidden: str) -> None:
         self.document = document
         self.hidden = hidden
-        self.left = left
+        self.left = MAX_TOTAL
 
     def builder(self, most: int = MAX_LENGTH) -> "Builder":
         """A builder for one schema with at most ``most`` characters."""
