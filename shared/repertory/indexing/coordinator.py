@@ -415,7 +415,7 @@ class Coordinator:
         namesake there. Such a source keeps no items if more callers may see it now.
         """
         active, catalogue = self._generations.active, self._scans.catalogue
-        if active in (None, ledger.collection) or self._scans.are_whole:
+        if active in (None, ledger.collection) or self._scans.is_exhaustive:
             return []
         heirs = self._searched.heirs(catalogue)
         # A user's rebuild removes the items of suddenly empty sources.
