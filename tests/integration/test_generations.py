@@ -98,15 +98,15 @@ def test_a_snapshot_is_requested_above_a_number_of_changes(team: SteeredTeam, in
     team.deltas.drop(name)
     for number in range(MIN_DELTAS):
         team.deltas.announce(name, {f"team/{number}": REMOVED})
-    generations.request_snapshot(0.0)
+    generations.request_snapshot(0.0, 0)
     assert inbox.snapshots == 0
     team.deltas.announce(name, {"team/b": REMOVED})
-    generations.request_snapshot(SNAPSHOT_INTERVAL_S - 1)
+    generations.request_snapshot(SNAPSHOT_INTERVAL_S - 1, 0)
     assert inbox.snapshots == 0
-    generations.request_snapshot(SNAPSHOT_INTERVAL_S)
-    generations.request_snapshot(SNAPSHOT_INTERVAL_S + 1)
+    generations.request_snapshot(SNAPSHOT_INTERVAL_S, 0)
+    generations.request_snapshot(SNAPSHOT_INTERVAL_S + 1, 0)
     assert inbox.snapshots == 1
-    generations.request_snapshot(2 * SNAPSHOT_INTERVAL_S)
+    generations.request_snapshot(2 * SNAPSHOT_INTERVAL_S, 0)
     assert inbox.snapshots == 2
     generations.request_snapshot(3 * SNAPSHOT_INTERVAL_S, (MIN_DELTAS + 1) * ITEMS_OF_DELTA)
     assert inbox.snapshots == 2
@@ -125,7 +125,7 @@ def test_another_configurations_collection_is_left_alone(team: SteeredTeam, inbo
     for number in range(MIN_DELTAS + 1):
         team.deltas.announce(team.active, {f"team/{number}": REMOVED})
     team.store.create(f"{team.active}9", 1).close()
-    generations.request_snapshot(0.0)
+    generations.request_snapshot(0.0, 0)
     generations.retire(0.0)
     generations.retire(GRACE_S)
     generations.retire_now()

@@ -300,7 +300,7 @@ def test_searches_continue_during_any_outage(tmp_path: Path) -> None:
         degraded = team.search("bread")
         assert degraded["results"][0]["toolId"] == "project/bread"
         assert "cannot be reached" in degraded["degraded"]
-        assert "vectors" in team.request("GET", "/readyz")[1]["missing"]
+        team.wait(lambda: "vectors" in team.request("GET", "/readyz")[1]["missing"])
         team.skill("late", "Saved while the store was away w5")
         time.sleep(1.0)
         team.qdrant.start()

@@ -120,10 +120,10 @@ def test_a_scan_of_a_source_that_left_is_ignored() -> None:
     scans.adopt(Catalogue(()))
     scans.add(scan_source(folder))
     assert not scans.items
-    assert not scans.has("team")
+    assert not scans.keeps(state("team/a"))
     scans.adopt(Catalogue((folder,)))
     assert not scans.is_complete
-    assert scans.has("team")
+    assert scans.keeps(state("team/a"))
 
 
 def test_the_status_says_how_a_source_is() -> None:

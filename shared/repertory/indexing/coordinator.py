@@ -367,8 +367,8 @@ class Coordinator:
         """Publish a complete build. A first index is searchable from its first items on."""
         if self.ledger is not None and self.ledger.has_items and self._lease.is_held:
             self._generations.open_first()
-        is_complete = self._is_sent() and self._is_ready(now) and self._is_complete(now)
-        if is_complete and self._lease.is_held:  # it may have expired during a long build
+        is_finished = self._is_sent() and self._is_ready(now) and self._finish(now)
+        if is_finished and self._lease.is_held:  # it may have expired during a long build
             self._generations.publish()
             self._ledgers.mark_due()  # finds the suddenly empty sources of the new collection
             self._polled_at = self._ready_at = float("-inf")
@@ -387,10 +387,13 @@ class Coordinator:
             self._ready_at = now + POLL_INTERVAL_S
         return self._is_fast
 
-    def _is_complete(self, now: float) -> bool:
-        """Whether a build can be published, after a final comparison with the store.
+    def _finish(self, now: float) -> bool:
+        """Compare a build with the store, slice by slice, and queue what it still lacks.
 
-        It does not wait for servers that are still starting, unless no other source has an item.
+        This does not wait for servers that are still starting, unless no other source has an item.
+
+        Returns:
+            Whether the build is complete and can be published.
         """
         ledger = self.ledger
         assert ledger is not None
@@ -415,7 +418,7 @@ class Coordinator:
         namesake there. Such a source keeps no items if more callers may see it now.
         """
         active, catalogue = self._generations.active, self._scans.catalogue
-        if active in (None, ledger.collection) or self._scans.are_whole:
+        if active in (None, ledger.collection) or self._scans.is_exhaustive:
             return []
         heirs = self._searched.heirs(catalogue)
         # A user's rebuild removes the items of suddenly empty sources.

@@ -154,7 +154,7 @@ class Generations:
         self.active, self._is_built = self.target, True
         _log.info("collection_published", extra={"collection": self.target})
 
-    def request_snapshot(self, now: float, items: int = 0) -> None:
+    def request_snapshot(self, now: float, items: int) -> None:
         """Request a new keyword snapshot if there were many deltas since the last one.
 
         Args:

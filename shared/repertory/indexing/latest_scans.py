@@ -180,12 +180,12 @@ class LatestScans:
         )
 
     @property
-    def are_whole(self) -> bool:
+    def is_exhaustive(self) -> bool:
         """Whether every source was read completely and offers items, so missing items are gone."""
-        return self._are_all_whole and self.offering >= self._names
+        return self._is_whole and self.offering >= self._names
 
     @property
-    def _are_all_whole(self) -> bool:
+    def _is_whole(self) -> bool:
         """Whether every source was read completely."""
         return self.is_complete and all(one.result.is_whole for one in self._latest.values())
 
@@ -200,7 +200,7 @@ class LatestScans:
         if self._are_problems_old and time.monotonic() >= self._problems_due:
             started = time.thread_time()
             found = [problem for one in self._in_order for problem in one.judgements]
-            found += self._merged.problems(is_whole=self._are_all_whole)
+            found += self._merged.problems(is_whole=self._is_whole)
             of_files = [problem for one in self._in_order for problem in one.problems]
             found += self._still({*found, *of_files})
             self._of_items = found
@@ -242,10 +242,6 @@ class LatestScans:
             if (one.item in kept or (kept and _is_of_all(one))) and one not in known
         ]
 
-    def has(self, source: str) -> bool:
-        """Whether the catalogue has a source of this name."""
-        return source in self._names
-
     def may_offer(self, item: str, metadata_hash: str) -> bool:
         """Whether the sources offer an item with this hash, or may do so because they are unread.
 
@@ -260,7 +256,7 @@ class LatestScans:
     def keeps(self, state: State) -> bool:
         """Whether an indexed item that no scan returned may still exist."""
         latest = self._latest.get(state.source)
-        return latest.result.keeps(state.item) if latest else self.has(state.source)
+        return latest.result.keeps(state.item) if latest else state.source in self._names
 
     def holds(self, state: State, item: Item) -> bool:
         """Whether an indexed item wins over a new item of another source with the same id.

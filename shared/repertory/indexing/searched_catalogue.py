@@ -44,9 +44,9 @@ class SearchedCatalogue:
     def heirs(self, catalogue: Catalogue) -> frozenset[str]:
         """The names of the sources of a new catalogue that may keep the items of their namesakes.
 
-        These are the identical sources, and those that no further callers may see. If the audiences
-        are unknown, a restricted source in the new catalogue means that others may be concerned, so
-        only identical sources keep items.
+        These are the identical sources, and those that no further callers may see. If the former
+        audiences are unknown, they are all sources, or only the identical ones if any source is
+        restricted.
         """
         sources = catalogue.sources
         if not self.audiences and any(one.visible_to for one in sources):
