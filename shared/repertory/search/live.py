@@ -244,37 +244,41 @@ class LiveSearch:
                 self._missing["index"] = NOTHING_INDEXED
             elif name is not None and name != self._searched:
                 self._open(name)
-            back = self._missing.pop("vectors", None) is not None
+            is_changed = self._missing.pop("vectors", None) is not None
         except StoreError as error:
-            back = self._note_failure(name, str(error), now)
             if self._index is None:
+                self._missing["index"] = str(error)
+                if name is not None:
+                    self._search_words_of(name, now)
                 return
-        self._follow_sources(is_new=back)  # also while the store is unavailable
+            is_changed = self._lose_vectors(name, str(error))
+        self._follow_sources(is_changed=is_changed)  # also while the store is unavailable
 
     @property
     def _searched(self) -> str:
         """The name of the searched collection; empty if there is no collection."""
         return self._index.collection.name if self._index else ""
 
-    def _follow_sources(self, *, is_new: bool = False) -> None:
-        """Take over the watch's report, which also says who may see what."""
+    def _follow_sources(self, *, is_changed: bool = False) -> None:
+        """Take over the watch's report, which also says who may see what.
+
+        ``is_changed`` says that the engine needs to be replaced in any case.
+        """
         with self._replacing:
-            if self._read_sources(self._searched) or is_new:
+            if self._read_sources(self._searched) or is_changed:
                 self._replace_engine()
 
-    def _note_failure(self, name: str | None, error: str, now: float) -> bool:
-        """Record why the store or a collection is unreadable; whether the engine loses a part."""
-        if self._index is not None and name not in (None, self._searched):
-            # The current collection still answers.
+    def _lose_vectors(self, name: str | None, error: str) -> bool:
+        """Record why the store is unavailable, and return whether it was available before.
+
+        If only another collection ``name`` cannot be opened, the current one still answers.
+        """
+        if name not in (None, self._searched):
             _log.warning("index_not_opened", extra={"collection": name, "error": error})
             return False
-        part = "index" if self._index is None else "vectors"
-        if part in self._missing and part != "index":
-            return False
-        self._missing[part] = error
-        if name is not None:
-            self._search_words_of(name, now)
-        return True
+        is_new = "vectors" not in self._missing
+        self._missing.setdefault("vectors", error)
+        return is_new
 
     def _open(self, name: str) -> None:
         """Switch to another collection once its keyword index is loaded."""
@@ -296,8 +300,7 @@ class LiveSearch:
     def _search_words_of(self, name: str, now: float) -> None:
         """Search the stored keyword index of a collection that cannot be opened now."""
         read, at = self._words
-        is_new = self._subsets is not None and read == name and now - at < WORDS_INTERVAL_S
-        if self._index is not None or is_new:
+        if self._subsets is not None and read == name and now - at < WORDS_INTERVAL_S:
             return
         try:
             stored = keyword_sync.load(self._coordination.snapshots, name)

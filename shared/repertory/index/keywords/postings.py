@@ -11,7 +11,8 @@ from repertory.text import MAX_REMEMBERED_LENGTH
 
 Scores = NDArray[np.float32]
 
-MAX_PLACES = 20_000  # cached places of terms; queries repeat their words
+MAX_SPANS = 20_000  # cached spans of terms; queries repeat their words
+_NOWHERE = (0, 0)  # the span of a missing term
 
 
 class Postings:
@@ -35,7 +36,7 @@ class Postings:
         self.rows = table.rows
         self.weights = weights
         self._offsets = numbers(table.offsets)
-        self._places: dict[str, int | None] = {}
+        self._spans: dict[str, tuple[int, int]] = {}
 
     @classmethod
     def of(cls, weights: Sequence[Mapping[str, float]]) -> Self:
@@ -56,8 +57,17 @@ class Postings:
 
     def span(self, term: str) -> tuple[int, int]:
         """Where the rows of a term begin and end; the same place if no item contains it."""
-        place = self._place(term)
-        return (0, 0) if place is None else (self._offsets[place], self._offsets[place + 1])
+        try:
+            return self._spans[term]
+        except KeyError:
+            pass
+        if len(self._spans) >= MAX_SPANS:
+            self._spans.clear()
+        place = self.vocabulary.find(term)
+        span = _NOWHERE if place is None else (self._offsets[place], self._offsets[place + 1])
+        if len(term) <= MAX_REMEMBERED_LENGTH:
+            self._spans[term] = span
+        return span
 
     def of_term(self, term: str) -> tuple[Rows, Scores]:
         """The rows that contain a term, ascending, and its weight in each."""
@@ -83,16 +93,3 @@ class Postings:
         weights: Scores = self.weights[start:end].take(place, mode="clip").astype(np.float32)
         weights *= holds
         return weights
-
-    def _place(self, term: str) -> int | None:
-        """The place of a term in the vocabulary; None if it is missing."""
-        try:
-            return self._places[term]
-        except KeyError:
-            pass
-        if len(self._places) >= MAX_PLACES:
-            self._places.clear()
-        place = self.vocabulary.find(term)
-        if len(term) <= MAX_REMEMBERED_LENGTH:
-            self._places[term] = place
-        return place
