@@ -68,6 +68,13 @@ def write_skill(project: Path, name: str, description: str, body: str = "Steps f
     return write(project / "skills" / name / "SKILL.md", text)
 
 
+def save_skill(project: Path, name: str, description: str, body: str = "") -> Path:
+    """Save a skill atomically, as an editor does."""
+    text = f"---\nname: {name}\ndescription: {description}\n---\n{body}\n"
+    half = write(project / "skills" / name / "SKILL.md.tmp", text)
+    return half.replace(half.with_suffix(""))
+
+
 def write_shop(project: Path) -> Path:
     """Fill a project with three skills and a document."""
     write_skill(project, "key-rotation", "Rotate API keys without downtime")

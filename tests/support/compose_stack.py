@@ -18,6 +18,7 @@ from uuid import uuid4
 
 import yaml
 
+from tests.support.builders import save_skill
 from tests.support.container_engine import Engine
 from tests.support.container_images import ROOT
 from tests.support.query_service import bearer
@@ -145,12 +146,8 @@ class Stack:
         return self._engine.run("exec", *key, container, "repertory", *arguments)
 
     def skill(self, name: str, description: str) -> None:
-        """Save a skill atomically, as an editor does."""
-        folder = self._catalogue / "skills" / name
-        folder.mkdir(exist_ok=True)
-        half = folder / "SKILL.md.tmp"
-        half.write_text(f"---\nname: {name}\ndescription: {description}\n---\n", "utf-8")
-        half.replace(folder / "SKILL.md")
+        """Save a skill."""
+        save_skill(self._catalogue, name, description)
 
     def ports(self) -> list[int]:
         """The ports of the query containers."""

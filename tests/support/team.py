@@ -13,13 +13,13 @@ from urllib.parse import quote, urlencode
 from urllib.request import urlopen
 
 from repertory.index.qdrant import QdrantStore
+from tests.support.builders import save_skill
 from tests.support.logged_process import LoggedProcess
 from tests.support.ports import free_port
 from tests.support.qdrant import QdrantProcess
+from tests.support.query_service import MODEL
 from tests.support.redis_server import RedisProcess
 from tests.support.waiting import TIMEOUT_S
-
-MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 class Team:
@@ -107,12 +107,8 @@ class Team:
         return QdrantStore(self.qdrant_url).alias("repertory") or ""
 
     def skill(self, name: str, description: str, body: str = "") -> Path:
-        """Save a skill atomically, as an editor does."""
-        folder = self.project / "skills" / name
-        folder.mkdir(parents=True, exist_ok=True)
-        half = folder / "SKILL.md.tmp"
-        half.write_text(f"---\nname: {name}\ndescription: {description}\n---\n{body}\n", "utf-8")
-        return half.replace(folder / "SKILL.md")
+        """Save a skill."""
+        return save_skill(self.project, name, description, body)
 
     def request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:  # noqa: ANN401 - JSON
         """Send a request to the query service; returns the status and the JSON."""

@@ -15,6 +15,7 @@ from repertory.index.qdrant import QdrantStore
 from repertory.settings import load
 from repertory.stats import Stats
 from repertory_query.service import Service
+from tests.support.builders import write_skill
 from tests.support.logged_process import LoggedProcess
 from tests.support.model_folders import write_model
 from tests.support.redis_server import RedisProcess
@@ -62,9 +63,7 @@ class Watches:
 
     def save(self, folder: str, name: str) -> None:
         """Save a skill in a folder."""
-        skill = self._root / folder / "skills" / name / "SKILL.md"
-        skill.parent.mkdir(parents=True, exist_ok=True)
-        skill.write_text(f"---\nname: {name}\ndescription: {name} and nothing else\n---\n")
+        write_skill(self._root / folder, name, f"{name} and nothing else", "")
 
     def remove(self, folder: str, name: str) -> None:
         """Delete a skill in a folder."""
