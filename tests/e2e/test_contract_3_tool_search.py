@@ -36,6 +36,8 @@ from tests.support.server_process import Serve
 from tests.support.server_process import ask as sent
 from tests.support.typescript import compile_strictly, compiler
 
+pytestmark = pytest.mark.usefixtures("own_home")  # only the test's own files are found
+
 WEATHER = SERVERS / "sdk.py"
 
 Answer = dict[str, Any]
@@ -67,12 +69,6 @@ def index(folder: Path, environment: Mapping[str, str] | None = None, **flags: o
     """Index a folder."""
     with Repertory(settings_of(folder, environment, **flags), folder) as repertory:
         return repertory.index(lambda *_: None)
-
-
-@pytest.fixture(autouse=True)
-def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Only the test's own files are found."""
-    monkeypatch.setenv("HOME", str(tmp_path / "unknown"))
 
 
 @pytest.fixture

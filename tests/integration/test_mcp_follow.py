@@ -5,7 +5,6 @@ import logging
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -68,14 +67,15 @@ class Following:
 
     def wait_for(self, *names: str) -> None:
         """Wait until a scan finds these tools; scan after each signal."""
-        deadline = time.monotonic() + 30
-        while True:
-            with contextlib.suppress(SourceError):
-                if self.names() == list(names):
-                    return
-            assert time.monotonic() < deadline
+
+        def are_found() -> bool:
             self.changed.wait(0.05)
             self.changed.clear()
+            with contextlib.suppress(SourceError):
+                return self.names() == list(names)
+            return False
+
+        until(are_found)
 
 
 Follow = Callable[..., Following]

@@ -19,6 +19,7 @@ from repertory.sources.reading import files, walk
 from repertory.sources.registry import build
 from repertory.sources.skill_folders import SkillFolders
 from repertory.sources.source import Scan, Source
+from tests.support.builders import write
 
 TYPES = ("skills", "markdown-skills", "python-skills", "documents", "neuroscript", "tools")
 FOLDERS = ("", "a", "a/b", "a/b/c", "d", ".agents/skills/e", "node_modules")
@@ -90,8 +91,7 @@ def edit(  # noqa: PLR0911 - one for each kind
     with contextlib.suppress(OSError):
         if how == "write":
             new = [one for one in (path, *path.parents) if not one.exists()]
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(other)
+            write(path, other)
             return [path, path.resolve(), *new]  # the event is that of the file behind a link
         if how == "delete":
             return delete(path)

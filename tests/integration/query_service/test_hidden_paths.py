@@ -15,7 +15,7 @@ from repertory.coordination.failures import Failure
 from repertory.errors import ModelError, StoreError
 from repertory.keys import Keys, Scope
 from repertory_query.caller_view import _placed, without_paths
-from tests.support.builders import write_skill
+from tests.support.builders import write, write_skill
 from tests.support.command_line import TOOLS
 from tests.support.query_service import RunningService, bearer, indexed_server, rpc, use_tool
 
@@ -29,8 +29,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     project, elsewhere = top / "project", top / "elsewhere"
     write_skill(elsewhere, "key-rotation", "Rotate API keys without downtime")
     broken = elsewhere / "skills" / "broken" / "SKILL.md"
-    broken.parent.mkdir()
-    broken.write_text("---\nname: [\n---\n")
+    write(broken, "---\nname: [\n---\n")
     (elsewhere / "notes").mkdir()
     (elsewhere / "notes" / "shop.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
     (elsewhere / "files.json").write_text(json.dumps(TOOLS))
