@@ -134,8 +134,8 @@ def test_a_directory_has_an_index_for_each_namespace(tmp_path: Path) -> None:
     write_skill(project, "bread")
     with repertory.open(project, data_dir=data, model=model, namespace="mine") as session:
         session.index()
-    names = {path.name for path in (tmp_path / "data" / "aliases").iterdir()}
-    assert all(name.startswith("mine_") for name in names)
+    aliases = [path.name for path in (tmp_path / "data" / "aliases").iterdir()]
+    assert {name.partition("_")[0] for name in aliases} == {"mine"}
     default, mine = (
         Parts(load({"data_dir": data, "model": model, "namespace": name}, project, {}), project)
         for name in (None, "mine")
