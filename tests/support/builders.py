@@ -127,6 +127,15 @@ class Folder(Source):
         self.items.pop(name, None)
 
 
+def indexed_ids(store: VectorStore, alias: str) -> list[str]:
+    """The sorted ids of the items in the collection of an alias; none without one."""
+    name = store.alias(alias)
+    if name is None:
+        return []
+    with store.open(name) as collection:
+        return sorted(state.item for state in collection.states())
+
+
 def coordination(root: Path, **ports: object) -> Coordination:
     """Coordination in memory, with some ports of the test's own."""
     return msgspec.structs.replace(in_process(root), **ports)
