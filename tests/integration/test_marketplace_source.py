@@ -181,9 +181,8 @@ def test_a_plugin_that_cannot_be_written_keeps_no_other_one_old(
         assert "The plugin odd was not fetched: its files cannot be written" in notes
 
 
-def test_a_marketplace_over_http_has_the_plugins_of_repositories(
-    repository: Repository, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("repository")
+def test_a_marketplace_over_http_has_the_plugins_of_repositories(tmp_path: Path) -> None:
     """Those that lie beside it in a repository are not there."""
     web = Web(tmp_path / "elsewhere")
     with web.published() as url:

@@ -114,9 +114,8 @@ def test_a_change_is_listed_in_the_same_session(place: Place, follow: Follow) ->
     assert len(place.started) == 1
 
 
-def test_the_newer_protocol_reports_changes_too(
-    place: Place, follow: Follow, newer_protocol: None
-) -> None:
+@pytest.mark.usefixtures("newer_protocol")
+def test_the_newer_protocol_reports_changes_too(place: Place, follow: Follow) -> None:
     """A protocol without a handshake has a subscription for changes."""
     lab = follow(stdio(place))
     lab.wait_for("first")

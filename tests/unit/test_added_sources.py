@@ -162,9 +162,8 @@ def test_a_policy_of_a_found_file_changes_no_fetched_item(
         ("file://./elsewhere", "git", "elsewhere"),
     ],
 )
-def test_addresses_are_recognised(
-    tmp_path: Path, repository: Repository, text: str, kind: str, name: str
-) -> None:
+@pytest.mark.usefixtures("repository")
+def test_addresses_are_recognised(tmp_path: Path, text: str, kind: str, name: str) -> None:
     """By how they look and what is there, without a request."""
     (tmp_path / "local.zip").write_bytes(zipped({"a.md": "x"}))
     found = recognise(Address(text, tmp_path, {}))
