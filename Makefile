@@ -103,7 +103,7 @@ screenshots: install ## Take the pictures in docs/images again
 	@$(BIN)/python -m tests.support.screenshots docs/images
 
 clean: ## Remove environments, caches and build results
-	@rm -rf .venv .demo .eval .mutants dist build/site build/links docs/site/http-api.md clients/typescript/node_modules clients/typescript/dist .coverage .hypothesis .*_cache
+	@rm -rf .venv .demo .eval .mutants dist build/site build/links docs/site/http-api.md clients/typescript/node_modules clients/typescript/dist .hypothesis .*_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # torch is installed first and alone, so that no other requirement pulls in a second copy.

@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime  # type: ignore[import-untyped]  # ships no types
 from tokenizers import Tokenizer
 
+from benchmarks.indexing import MODEL
 from benchmarks.measure import Figure, medians
 from benchmarks.texts import descriptions
 from repertory.embedding.folder import Format
@@ -15,7 +16,6 @@ from repertory.embedding.load import load_engine
 from repertory.embedding.onnx import BATCH_TOKENS
 from repertory.embedding.weights import resolve
 
-MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 TEXTS = 300
 ROUNDS = 3
 THREADS = 2

@@ -23,6 +23,7 @@ from benchmarks.measure import Figure
 from benchmarks.processes import end
 from benchmarks.starting import EXAMPLES, QUERY
 from benchmarks.texts import questions
+from tests.support.ports import free_port
 from tests.support.query_service import bearer
 
 MEMORY = 250.0  # megabytes at most
@@ -128,7 +129,7 @@ def _run(
     command: Sequence[str], project: Path, variables: dict[str, str] | None
 ) -> Iterator[Started]:
     """Run a command, to which the port is appended, and yield the server when it answers."""
-    port = _free_port()
+    port = free_port()
     began = time.perf_counter()
     process = subprocess.Popen(
         [*command, str(port)],
@@ -186,10 +187,3 @@ def _get(port: int, target: str, token: str = "") -> tuple[int, Any]:
         return response.status, json.loads(response.read())
     finally:
         connection.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        port: int = server.getsockname()[1]
-        return port

@@ -22,6 +22,7 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import Collection, Point
+from tests.support.builders import save_skill
 from tests.support.command_line import COMMAND, Cli
 from tests.support.query_service import bearer
 from tests.support.server_process import Serve
@@ -84,7 +85,7 @@ def _team(folder: Path, chosen: random.Random) -> tuple[list[float], list[float]
     floor: list[float] = []
     team = Team(program=COMMAND)
     for number, (name, text) in enumerate(descriptions(SKILLS)):
-        save(team.project, f"{number}-{name[:80]}", json.dumps(text))
+        save_skill(team.project, f"{number}-{name[:80]}", json.dumps(text))
     with team, _floor(folder, team.qdrant_url) as least:
         port = team.port
         team.wait(lambda: team.get("/stats")["items"] >= SKILLS, TIMEOUT_S)
@@ -126,7 +127,7 @@ def until_found(
 
     is_first()
     began = time.perf_counter()
-    save(project, name, _sentence(word))
+    save_skill(project, name, _sentence(word))
     while not is_first():
         assert time.perf_counter() - began < TIMEOUT_S
         time.sleep(POLL_INTERVAL_S)
@@ -139,7 +140,7 @@ def until_found(
 def _floor(folder: Path, qdrant_url: str) -> Iterator[Callable[[str], float]]:
     """Yield a function that receives, embeds and writes one save, and returns its seconds."""
     watched = folder / "watched"
-    save(watched, "saved", "")  # must exist already: the observer notices new folders late
+    save_skill(watched, "saved", "")  # must exist already: the observer notices new folders late
     engine = load_engine(MODEL, "cpu", folder / "data")
     saved = threading.Event()
     observer = Observer()
@@ -151,7 +152,7 @@ def _floor(folder: Path, qdrant_url: str) -> Iterator[Callable[[str], float]]:
             def least(text: str) -> float:
                 saved.clear()
                 began = time.perf_counter()
-                save(watched, "saved", text)
+                save_skill(watched, "saved", text)
                 assert saved.wait(TIMEOUT_S)
                 _write(collection, engine, text, int(time.time() * 1_000))
                 return time.perf_counter() - began
@@ -185,15 +186,6 @@ def _write(collection: Collection, engine: EmbeddingEngine, text: str, revision:
         record={},
     )
     collection.upsert([point])
-
-
-def save(project: Path, name: str, description: str) -> None:
-    """Save a skill atomically, as an editor does."""
-    folder = project / "skills" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    half = folder / "SKILL.md.tmp"
-    half.write_text(f"---\nname: {name}\ndescription: {description}\n---\n", "utf-8")
-    half.replace(folder / "SKILL.md")
 
 
 def _sentence(word: str) -> str:

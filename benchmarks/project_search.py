@@ -105,7 +105,7 @@ def _in_process(place: Path, exact: Sequence[str], fuzzy: Sequence[str]) -> dict
 
 
 def _over_http(place: Path, exact: Sequence[str], fuzzy: Sequence[str]) -> dict[str, float]:
-    with server(place, NO_MODEL) as port:
+    with server(place, NO_MODEL) as (_, port):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
 
         def ask(text: str, *, is_fuzzy: bool) -> None:

@@ -24,7 +24,8 @@ RANKING = 2.0  # milliseconds at most
 
 def run(folder: Path) -> list[Figure]:
     """Search the index that the indexing benchmark left, and keyword indexes alone."""
-    return [*searches(folder), *_keyword_arm(_engine(folder))]
+    engine = load_engine(MODEL, "cpu", folder / "data", queries_only=True)
+    return [*searches(folder), *_keyword_arm(engine)]
 
 
 def searches(folder: Path) -> list[Figure]:
@@ -111,10 +112,6 @@ def _keyword_arm(engine: EmbeddingEngine) -> list[Figure]:
             target=0.05,
         ),
     ]
-
-
-def _engine(folder: Path) -> EmbeddingEngine:
-    return load_engine(MODEL, "cpu", folder / "data", queries_only=True)
 
 
 def _keywords(count: int) -> KeywordIndex:

@@ -30,7 +30,7 @@ def run(folder: Path) -> list[Figure]:
     asked = {route: cycle(dict.fromkeys(questions(QUESTIONS))) for route in ("/search", "/embed")}
     taken: dict[str, list[float]] = {"/search": [], "/embed": []}
     single: dict[str, list[float]] = {"/search": [], "/embed": []}
-    with server(folder) as port:
+    with server(folder) as (_, port):
         for route, texts in asked.items():  # not measured: the first of everything
             ask(port, route, texts, 1.0)
         for _ in range(ROUNDS):
@@ -72,17 +72,14 @@ def run(folder: Path) -> list[Figure]:
 
 
 @contextmanager
-def server(folder: Path, model: str = MODEL) -> Iterator[int]:
-    """Run the server in a separate process, which clients do not slow down; yield its port."""
-    with running(folder, model) as (_, port):
-        yield port
-
-
-@contextmanager
-def running(
+def server(
     folder: Path, model: str = MODEL, seconds: float = READY_TIMEOUT_S
 ) -> Iterator[tuple[int, int]]:
-    """Like ``server``, with its process id, for a server that takes longer to be ready."""
+    """Run the server in a separate process, which clients do not slow down.
+
+    Yields:
+        The id of its process, and its port, once it is ready, for which it has some seconds.
+    """
     command = [sys.executable, "-m", "benchmarks.query_server"]
     with subprocess.Popen(
         [*command, str(folder / "project"), str(folder / "data"), model],

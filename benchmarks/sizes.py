@@ -35,6 +35,7 @@ from repertory.embedding.load import load_engine
 from repertory.embedding.weights import resolve
 from repertory.index.qdrant import QdrantStore
 from repertory.settings import load
+from tests.support.builders import save_skill
 from tests.support.command_line import COMMAND
 from tests.support.team import Team
 
@@ -75,7 +76,7 @@ def embedded(folder: Path, items: int) -> Size:
     cpu = built.ru_utime + built.ru_stime - before.ru_utime - before.ru_stime
     asked = {route: cycle(questions(QUERIES)) for route in ("/search", "/embed")}
     taken: dict[str, list[float]] = {"/search": [], "/embed": []}
-    with serving.running(folder, seconds=BUILD_TIMEOUT_S) as (pid, port):
+    with serving.server(folder, seconds=BUILD_TIMEOUT_S) as (pid, port):
         started = usage(pid)
         serving.ask(port, "/embed", asked["/embed"], 1.0, clients=1)  # it loads its own model
         _wait_until_idle({"serve": pid})
@@ -221,7 +222,7 @@ def _cpu_of_saves(project: Path, ids: Mapping[str, int]) -> dict[str, float]:
     def save() -> None:
         for number in range(SAVES):
             words = questions(6, seed=chosen.randrange(10**9))
-            freshness.save(project, f"quiet-{number}", " ".join(words))
+            save_skill(project, f"quiet-{number}", " ".join(words))
             time.sleep(PAUSE_S)
 
     return {name: max(0.0, cpu - idle[name]) / SAVES for name, cpu in _spent(ids, save).items()}

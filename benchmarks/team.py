@@ -11,12 +11,13 @@ from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 
-from benchmarks.freshness import SKILLS, TIMEOUT_S, save
+from benchmarks.freshness import SKILLS, TIMEOUT_S
 from benchmarks.indexing import MODEL
 from benchmarks.measure import Figure, medians
 from benchmarks.serving import QUESTIONS, ask, get
 from benchmarks.texts import descriptions, questions
 from repertory.embedding.load import load_engine
+from tests.support.builders import save_skill
 from tests.support.command_line import COMMAND
 from tests.support.team import Team
 
@@ -30,7 +31,7 @@ def run(folder: Path) -> list[Figure]:
     texts = cycle(dict.fromkeys(questions(QUESTIONS)))
     team = Team(os.environ.get("REPERTORY_TEST_QDRANT_URL"), program=COMMAND)
     for number, (name, text) in enumerate(descriptions(SKILLS)):
-        save(team.project, f"{number}-{name[:80]}", json.dumps(text))
+        save_skill(team.project, f"{number}-{name[:80]}", json.dumps(text))
     with team:
         team.wait(lambda: team.get("/stats")["items"] >= SKILLS, TIMEOUT_S)
         ask(team.port, "/search", texts, 1.0, clients=1)  # not measured: the first of everything

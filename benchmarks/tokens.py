@@ -18,14 +18,14 @@ from pydantic import BaseModel
 
 from benchmarks.indexing import environment
 from benchmarks.measure import Figure
+from benchmarks.starting import EXAMPLES
+from tests.support.command_line import COMMAND
 
 MAX_DEFINITIONS = 450  # search, get and call, with the summary of the catalogue
 MAX_HITS = 200  # three hits
 # callbus 0.3.1 on the server of examples/servers, with `k` = 3; see NOTES.md.
 CALLBUS_HITS = 481
 CALLBUS_QUERY = "write down a note"
-EXAMPLES = Path(__file__).parents[1] / "examples"
-COMMAND = (sys.executable, "-m", "repertory_admin")
 
 
 def run(folder: Path) -> list[Figure]:

@@ -102,9 +102,8 @@ def main() -> int:
     for part in (Part.VALIDATION, Part.TEST):
         print(f"nDCG@10 {ndcg(model, only(part, asked, of), of):.1f} on the {part}", flush=True)
     model.save(str(folder / "model"))
-    shutil.rmtree(
-        folder / "checkpoints"
-    )  # last, so that nothing is lost; the next run then starts from the beginning
+    # Last, so that nothing is lost; the next run then starts from the beginning.
+    shutil.rmtree(folder / "checkpoints")
     return 0
 
 

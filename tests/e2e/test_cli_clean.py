@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from tests.support.command_line import Cli, make_project
-from tests.support.server_process import note_of
+from tests.support.server_process import note_file
 
 
 def test_unused_data_are_shown_and_removed(own: Cli, project: Path, tmp_path: Path) -> None:
@@ -52,4 +52,4 @@ def test_a_running_server_is_not_disturbed(user: Cli, served: Path) -> None:
     assert user.json(served, "clean", "--yes")["unused"] == []
     assert user.json(served, "stats")["collection"] == before
     assert "project/bread-baking" in user.run(served, "search", "bake bread").stdout
-    assert note_of(user, served).exists()
+    assert note_file(user, served).exists()

@@ -11,6 +11,7 @@ import pytest
 from repertory.agent_hosts.table import HOSTS
 from repertory.sources.registry import digest_to_trust
 from repertory.trust import TrustStore
+from tests.support.builders import write
 from tests.support.command_line import Cli
 
 KEY = "rk_0123456789abcdef"
@@ -29,8 +30,7 @@ def project(tmp_path: Path) -> Path:
 def cursor(own: Cli) -> Path:
     """The configuration of Cursor, which is installed and used."""
     file = own.home / ".cursor" / "mcp.json"
-    file.parent.mkdir()
-    file.write_text(MINE)
+    write(file, MINE)
     return file
 
 
@@ -44,8 +44,7 @@ def test_without_a_host_those_that_are_installed_are_shown(
 ) -> None:
     """With their states; with none, the exit code is 1 and the known ones are named."""
     codex = own.home / ".codex" / "config.toml"
-    codex.parent.mkdir()
-    codex.write_text("a = \n")
+    write(codex, "a = \n")
     path = {"PATH": str(project)}
     done = own.run(project, "connect", **path)
     rows = [line.split() for line in done.stdout.splitlines()]
@@ -144,8 +143,7 @@ def test_the_host_starts_with_the_same_data_directory(own: Cli, project: Path) -
     assert words(REPERTORY_DATA_DIR="some") == ["mcp", "--data-dir", str(project / "some")]
     assert words(REPERTORY_DATA_DIR="") == ["mcp"]
     file = own.home / ".config" / "repertory" / "config.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text(f"data_dir = {json.dumps(str(own.data))}\n")
+    write(file, f"data_dir = {json.dumps(str(own.data))}\n")
     assert words(REPERTORY_DATA_DIR="") == ["mcp"]
     assert words() == named
 
@@ -202,8 +200,7 @@ def test_a_key_that_must_be_written(own: Cli, project: Path) -> None:
     assert "****" in done.stdout
     assert KEY not in done.stdout + done.stderr
     own_file = own.home / ".config" / "repertory" / "config.toml"
-    own_file.parent.mkdir()
-    own_file.write_text(f'[server]\nurl = "https://team.example"\napi_key = "{KEY}"\n')
+    write(own_file, f'[server]\nurl = "https://team.example"\napi_key = "{KEY}"\n')
     done = own.run(project, "connect", "claude-desktop", *arguments[:2], "--yes")
     assert "the program finds it in your own configuration" in done.stderr
     assert "env" not in entry(file)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import write
 from tests.support.command_line import COMMAND, Cli, add_skill
 from tests.support.mcp_servers import WEATHER
 from tests.support.waiting import until
@@ -61,8 +62,7 @@ def test_a_search_follows_the_files(cli: Cli, project: Path) -> None:
 def test_an_encoding_of_the_locale_hides_no_files(cli: Cli, project: Path) -> None:
     """A Python that takes names of files for ASCII reads those of other scripts, too."""
     file = project / "skills" / "größe-メモ" / "SKILL.md"
-    file.parent.mkdir()
-    file.write_text(skill("größe-メモ", "Tie a bowline."), "utf-8")
+    write(file, skill("größe-メモ", "Tie a bowline."))
     assert ids(cli, project, "größe メモ") == ["project/größe-メモ"]
 
     # A path of its own makes it a new Python.
@@ -77,8 +77,7 @@ def test_a_search_follows_new_and_deleted_folders(cli: Cli, project: Path) -> No
     """A folder of skills that appears or vanishes is a source that appears or vanishes."""
     cli.run(project, "index")
     other = project / ".claude" / "skills" / "knots" / "SKILL.md"
-    other.parent.mkdir(parents=True)
-    other.write_text(skill("knots", "Tie a bowline."), "utf-8")
+    write(other, skill("knots", "Tie a bowline."))
 
     assert ids(cli, project, "tie a bowline") == ["project-claude/knots"]
     shutil.rmtree(project / ".claude")

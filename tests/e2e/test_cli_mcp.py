@@ -22,7 +22,7 @@ from tests.support.command_line import COMMAND, TIMEOUT_S, Cli, add_skill
 from tests.support.hub_server import HubServer
 from tests.support.mcp_sessions import stdio_session, text_of
 from tests.support.model_folders import write_model
-from tests.support.server_process import Serve, note_of, token_of, url_of
+from tests.support.server_process import Serve, note_file, note_of
 from tests.support.typescript import installed
 from tests.support.waiting import until
 
@@ -74,7 +74,7 @@ def test_a_host_starts_it_where_nothing_is_indexed(own: Cli, project: Path) -> N
             done = await asyncio.to_thread(own.run, project, "search", "bake bread")
             assert "project/bread-baking" in done.stdout
             assert "indexed in" not in done.stderr
-            assert note_of(own, project).exists()
+            assert note_file(own, project).exists()
             page = await client.session.send_request(
                 Request[dict[str, Any], str](method="skills/list", params={}),
                 RootModel[dict[str, Any]],
@@ -86,7 +86,7 @@ def test_a_host_starts_it_where_nothing_is_indexed(own: Cli, project: Path) -> N
                 await asyncio.sleep(0.05)
 
     run(ask)
-    assert not note_of(own, project).exists()
+    assert not note_file(own, project).exists()
 
 
 def test_the_next_session_takes_over_from_the_server(
@@ -97,10 +97,10 @@ def test_the_next_session_takes_over_from_the_server(
     async def ask(server: Serve) -> None:
         async with stdio_session(own, project, mode="legacy") as client:
             await found(client, "bake bread")
-            assert json.loads(note_of(own, project).read_bytes())["pid"] == server.process.pid
+            assert note_of(own, project).pid == server.process.pid
             server.end(signal.SIGKILL)
             assert (await found(client, "bake bread"))[0] == "project/bread-baking"
-            assert json.loads(note_of(own, project).read_bytes())["pid"] != server.process.pid
+            assert note_of(own, project).pid != server.process.pid
 
     with Serve(own, project, tmp_path / "log") as server:
         run(lambda: ask(server))
@@ -114,7 +114,7 @@ def test_a_removed_data_directory_is_made_again(own: Cli, project: Path) -> None
             await found(client, "bake bread")
             own.data.rename(own.data.with_name("old"))
             add_skill(project, "knots", KNOTS)
-            await asyncio.to_thread(until, note_of(own, project).exists)
+            await asyncio.to_thread(until, note_file(own, project).exists)
             while "project/knots" not in await found(client, "bowline"):
                 pass
 
@@ -149,7 +149,7 @@ def test_tools_are_called_if_calls_are_allowed(own: Cli, project: Path, mcp_conf
             wrong = await client.call_tool(
                 "call", {"tool": "weather__forecast", "arguments": {"town": "Oslo"}}
             )
-            url = url_of(own, project)
+            url = note_of(own, project).url
             for target, body in (("/search?q=x", None), ("/tools/weather__forecast", b"{}")):
                 with pytest.raises(HTTPError, match="401"):  # another account of the machine
                     await asyncio.to_thread(urlopen, f"{url}{target}", body)
@@ -280,7 +280,7 @@ def test_it_ends_while_its_model_is_downloaded(own: Cli, project: Path, tmp_path
         process.kill()
         hub.close()
     assert process.returncode == 0
-    assert not note_of(own, project).exists()
+    assert not note_file(own, project).exists()
 
 
 def test_it_writes_only_mcp(raw: "subprocess.Popen[str]", own: Cli, project: Path) -> None:
@@ -298,7 +298,7 @@ def test_it_writes_only_mcp(raw: "subprocess.Popen[str]", own: Cli, project: Pat
     assert [tool["name"] for tool in listed["tools"]] == ["search", "get"]
     assert all(json.loads(line)["jsonrpc"] == "2.0" for line in rest.splitlines())
     assert (raw.returncode, log) == (0, "")
-    assert not note_of(own, project).exists()
+    assert not note_file(own, project).exists()
 
 
 def test_every_line_is_answered(raw: "subprocess.Popen[str]") -> None:
@@ -323,10 +323,10 @@ def test_a_signal_shuts_it_down_cleanly(
 ) -> None:
     """While the host still listens: the exit code is that of every server, without output."""
     say(raw, "initialize", **HELLO)
-    until(note_of(own, project).exists)
+    until(note_file(own, project).exists)
     raw.send_signal(signal.SIGTERM)
     assert raw.wait(TIMEOUT_S) == 0
-    assert not note_of(own, project).exists()
+    assert not note_file(own, project).exists()
     assert raw.communicate() == ("", "")
 
 
@@ -347,7 +347,7 @@ def test_the_mcp_inspector_works(pytestconfig: pytest.Config, user: Cli, served:
     """Its command line lists the tools without a warning, and calls one; over HTTP as well."""
     modules = installed(pytestconfig, "inspector", INSPECTOR)
     launcher = modules / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
-    url = url_of(user, served)
+    url = note_of(user, served).url
 
     def inspect(*arguments: str) -> Any:  # noqa: ANN401 - JSON
         done = node(
@@ -362,7 +362,7 @@ def test_the_mcp_inspector_works(pytestconfig: pytest.Config, user: Cli, served:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    token = f"Authorization: Bearer {token_of(user, served)}"
+    token = f"Authorization: Bearer {note_of(user, served).token}"
     places = (
         [*COMMAND, "mcp"],
         [f"{url}/mcp", "--transport", "http", "--header", token],

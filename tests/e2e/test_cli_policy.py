@@ -35,7 +35,7 @@ def test_policies_of_both_places_are_active_at_the_next_search(cli: Cli, project
 
     assert cli.run(project, "config", "trust", "repertory.toml").returncode == 0
     report = cli.run(project, "index")
-    assert "0 texts embedded" in report.stdout or "0 embedded" in report.stdout, report.stdout
+    assert "; 0 texts embedded with" in report.stdout, report.stdout
     assert "The `boost` was left out; it must be a number from -1 to 1." in report.stdout
     pinned = cli.json(project, "search", "tell me what is new here")["results"][0]
     assert pinned["reason"].startswith("Pinned for “what is new”")

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -24,7 +24,7 @@ from tests.support.command_line import COMMAND, Cli, add_skill, make_project
 from tests.support.mcp_servers import SERVERS
 from tests.support.mcp_sessions import http_session, stdio_session
 from tests.support.query_service import bearer
-from tests.support.server_process import Serve, ask, note_of
+from tests.support.server_process import Serve, ask, note_file, note_of
 from tests.support.waiting import TIMEOUT_S, until
 
 ALL = ("--threshold", "0", "--limit", "9")
@@ -70,16 +70,10 @@ class Joiner:
         return self.process.stdout.readline()
 
 
-def note(cli: Cli, folder: Path) -> dict[str, Any]:
-    """The note of a folder's server."""
-    found: dict[str, Any] = json.loads(note_of(cli, folder).read_bytes())
-    return found
-
-
 def pid_of(cli: Cli, folder: Path) -> int | None:
     """The process that serves a folder, if there is one."""
     try:
-        return int(note(cli, folder)["pid"])
+        return note_of(cli, folder).pid
     except OSError:
         return None
 
@@ -159,7 +153,7 @@ def test_a_second_server_joins_the_first(
 ) -> None:
     """One process serves both; each answers with its own items, and finds its own saves."""
     with Joiner(own, second) as joiner:
-        url = note(own, second)["url"]
+        url = note_of(own, second).url
 
         assert joiner.said == f"Joined the server at {url} (process {host.process.pid}).\n"
         assert pid_of(own, project) == pid_of(own, second) == host.process.pid
@@ -183,7 +177,7 @@ def test_everything_works_below_the_prefix(own: Cli, second: Path, host: Serve) 
     """The pages link below it, as do the API's description, TypeScript and MCP."""
     with Joiner(own, second):
         found(own, second, "bowline")
-        url = note(own, second)["url"]
+        url = note_of(own, second).url
         root = url.removeprefix(host.url)
         token = host.token
         page = get(f"{url}/?q=bowline", token).decode()
@@ -229,7 +223,7 @@ def test_a_session_joins_too(own: Cli, project: Path, second: Path, host: Serve)
 def test_each_project_has_its_own_keys(own: Cli, second: Path, host: Serve) -> None:
     """A key of a directory protects its project alone, and so does a browser's cookie."""
     with Joiner(own, second):
-        url = note(own, second)["url"]
+        url = note_of(own, second).url
         root = url.removeprefix(host.url)
         key = own.run(second, "keys", "create", "someone").stdout.strip()
         server = http.client.HTTPConnection(host.url.removeprefix("http://"), timeout=TIMEOUT_S)
@@ -258,7 +252,7 @@ def test_a_project_ends_with_its_last_process(own: Cli, second: Path, host: Serv
         one.process.kill()
         one.process.wait(TIMEOUT_S)
         assert found(own, second, "bowline")[0] == "project/knots"
-        url = note(own, second)["url"]
+        url = note_of(own, second).url
         other.process.kill()
         until(lambda: pid_of(own, second) is None)
         own_token = bearer(host.token)
@@ -331,7 +325,7 @@ def test_a_second_server_of_a_directory_says_which_of_its_settings_are_ignored(
 
 def test_only_the_users_own_processes_add_projects(own: Cli, second: Path, host: Serve) -> None:
     """The secret is in a file of the user; a web page may not ask even with it."""
-    file = note_of(own, second).with_name("host.json")
+    file = note_file(own, second).with_name("host.json")
     secret = json.loads(file.read_bytes())["secret"]
     body = json.dumps({"directory": str(second), "flags": {}, "environment": {}}).encode()
 
@@ -356,7 +350,7 @@ def test_a_project_keeps_its_own_environment(
     user.environment |= {"MODE": "stdio", "REPERTORY_SEARCH_LIMIT": "1"}
 
     with Joiner(user, second, "--mcp-config", "servers.json"):
-        url = note(own, second)["url"]
+        url = note_of(own, second).url
         ids = until(lambda: ids_at(url, host.token, "forecast&threshold=0&server=weather"))
         assert ids[0].startswith("weather__")
         assert len(ids) == 1
@@ -375,7 +369,7 @@ def test_projects_of_the_same_sources_have_an_index_each(own: Cli, tmp_path: Pat
     first, other = folders
 
     with Serve(own, first, tmp_path / "log") as server, Joiner(own, other) as joiner:
-        url = note(own, other)["url"]
+        url = note_of(own, other).url
         until(lambda: collection(url, server.token) and collection(server.url, server.token))
         assert collection(url, server.token) != collection(server.url, server.token)
         add_skill(shared, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")

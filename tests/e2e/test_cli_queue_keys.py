@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import Cli, make_project
-from tests.support.server_process import Serve, note_of, token_of
+from tests.support.server_process import Serve, note_of
 
 
 def test_without_a_server_there_is_no_queue(own: Cli, tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_configured_server_is_required(own: Cli, tmp_path: Path) -> None:
 
 def test_a_server_is_used_from_any_folder(user: Cli, served: Path, tmp_path: Path) -> None:
     """Its user needs its URL only, others a key; its sources are configured at the server."""
-    url = json.loads(note_of(user, served).read_text("utf-8"))["url"]
+    url = note_of(user, served).url
     asked = {"REPERTORY_SERVER_URL": url}
     done = user.run(tmp_path, "search", "bake bread", **asked)
     refused = user.run(tmp_path, "index", ".", **asked)
@@ -121,7 +121,7 @@ def test_the_token_is_printed_while_a_server_runs(
     own: Cli, user: Cli, served: Path, tmp_path: Path
 ) -> None:
     """With the address that signs a browser in; it is no part of what a pipe gets."""
-    token = token_of(user, served)
+    token = note_of(user, served).token
     found = user.json(served, "keys", "token")
     none = own.run(tmp_path, "keys", "token")
 
@@ -169,7 +169,7 @@ def test_others_need_a_key_of_the_right_scope(user: Cli, served: Path, tmp_path:
 
 def elsewhere(user: Cli, folder: Path, data: Path, key: str) -> dict[str, str]:
     """The environment of another user with a key to a folder's server."""
-    url = json.loads(note_of(user, folder).read_bytes())["url"]
+    url = note_of(user, folder).url
     return {
         "REPERTORY_SERVER_URL": url,
         "REPERTORY_SERVER_API_KEY": key,

@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.command_line import COMMAND, PROJECT_ITEMS, Cli, add_skill
 from tests.support.http_stub import serving
-from tests.support.server_process import Serve, note_of, token_of, url_of
+from tests.support.server_process import Serve, note_file, note_of
 from tests.support.waiting import TIMEOUT_S, until
 
 ALL = ("--threshold", "0", "--limit", "9")
@@ -151,7 +151,7 @@ def test_stats_show_the_server(user: Cli, served: Path) -> None:
     for part in (
         "project",
         "ago",
-        url_of(user, served),
+        note_of(user, served).url,
         "repertory-encoder-4",
     ):
         assert part in done.stdout
@@ -199,14 +199,14 @@ def test_index_is_left_to_the_server(user: Cli, served: Path) -> None:
     until(lambda: len(user.json(served, "items", "list")) >= 7)
 
     assert done.returncode == 0
-    assert done.stdout.startswith(f"The server at {url_of(user, served)} watches the sources")
+    assert done.stdout.startswith(f"The server at {note_of(user, served).url} watches the sources")
 
 
 def test_doctor_accepts_a_running_server(user: Cli, served: Path) -> None:
     """It is no problem that the server holds the index."""
     done = user.run(served, "doctor")
 
-    assert f"answers at {url_of(user, served)}" in done.stdout
+    assert f"answers at {note_of(user, served).url}" in done.stdout
     assert "in use by process" not in done.stdout
 
 
@@ -216,7 +216,7 @@ def test_a_second_server_of_a_directory_is_refused(user: Cli, served: Path) -> N
 
     assert done.returncode == 4
     assert len(done.stderr.splitlines()) == 1
-    assert f"at {url_of(user, served)}" in done.stderr
+    assert f"at {note_of(user, served).url}" in done.stderr
     assert "--data-dir" in done.stderr
     assert user.run(served, "search", "read_file").returncode == 0
 
@@ -229,7 +229,7 @@ def test_another_directory_has_its_own_server(
     with Serve(user, project, tmp_path / "log"):
         assert "project/knots" in found(user, project, "bowline")
         assert "project/knots" not in found(user, served, "bowline")
-        assert url_of(user, project) != url_of(user, served)
+        assert note_of(user, project).url != note_of(user, served).url
 
 
 @pytest.mark.usefixtures("served")
@@ -279,7 +279,7 @@ def test_it_shuts_down_cleanly(
     events = [json.loads(line)["event"] for line in server.log.read_text("utf-8").splitlines()]
     assert code == 0
     assert {"serving", "configuration_adopted", "collection_published", "request"} <= set(events)
-    assert not note_of(own, project).exists()
+    assert not note_file(own, project).exists()
     assert own.run(project, "search", "bake bread").returncode == 0
 
 
@@ -312,7 +312,7 @@ def test_an_outdated_note_is_ignored(own: Cli, project: Path, tmp_path: Path) ->
     """After kill -9 commands work without the server, and another can be started."""
     with Serve(own, project, tmp_path / "log") as server:
         server.end(signal.SIGKILL)
-    note = note_of(own, project)
+    note = note_file(own, project)
     assert note.exists()
     assert own.run(project, "search", "bake bread").returncode == 0
     note.write_text(json.dumps(json.loads(note.read_bytes()) | {"pid": os.getpid()}))
@@ -344,7 +344,7 @@ def test_only_the_server_of_a_note_gets_anything(own: Cli, project: Path, tmp_pa
         named = {"REPERTORY_SERVER_URL": server.url}
         assert own.run(tmp_path, "search", "bake bread", **named).returncode == 0
         server.end(signal.SIGKILL)
-        note = note_of(own, project)
+        note = note_file(own, project)
         changed = json.loads(note.read_bytes()) | {"pid": os.getpid(), "url": other}
         note.write_text(json.dumps(changed), "utf-8")
         assert own.run(project, "search", "bake bread", **key).returncode == 0
@@ -371,7 +371,7 @@ def test_the_sign_in_address_is_shown_in_a_terminal_only(
         )
     try:
         until(lambda: b"repertory keys token" in (tmp_path / "out").read_bytes(), process)
-        token = token_of(own, project)
+        token = note_of(own, project).token
     finally:
         process.kill()
         process.wait()
@@ -442,7 +442,7 @@ with termination_signals() as received:
 
 def test_commands_wait_for_a_starting_server(own: Cli, project: Path) -> None:
     """Once the server has written its note, no other process indexes."""
-    note = note_of(own, project)
+    note = note_file(own, project)
     process = subprocess.Popen(
         [*COMMAND, "serve", "--port", "0"],
         cwd=project,

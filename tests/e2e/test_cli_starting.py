@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.command_line import Cli, add_skill
 from tests.support.mcp_servers import SERVERS
-from tests.support.server_process import Serve, note_of, url_of
+from tests.support.server_process import Serve, note_file, note_of
 from tests.support.waiting import TIMEOUT_S, until
 
 KNOTS = "---\nname: knots\ndescription: Tie a bowline.\n---\n"
@@ -97,8 +97,8 @@ def test_it_accepts_connections_before_it_imports_the_rest(
         stderr=subprocess.DEVNULL,
     )
     try:
-        until(note_of(own, project).exists, process)
-        url = url_of(own, project)
+        until(note_file(own, project).exists, process)
+        url = note_of(own, project).url
         host, port = url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), TIMEOUT_S) as connection:
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")

@@ -144,12 +144,11 @@ def test_init_does_not_hide_the_file_of_the_project(cli: Cli, below: Path) -> No
     assert (below.parent / "repertory.toml").exists()
 
 
+@pytest.mark.usefixtures("own_home")
 def test_python_finds_the_project_like_the_command_line(
     below: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a directory; project search then covers the whole project. A named one is meant."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(below)
     data = str(tmp_path / "data")
     with repertory.open(data_dir=data, model=MODEL) as session:

@@ -29,7 +29,7 @@ from repertory.skill_discovery import (
 from repertory.skill_discovery.index import SkillSource
 from tests.support.command_line import SKILLS, Cli, add_skill
 from tests.support.query_service import MODEL
-from tests.support.server_process import Serve, token_of, url_of
+from tests.support.server_process import Serve, note_of
 from tests.support.server_process import ask as sent
 
 SEARCH = FUNCTIONS["skill.discovery.search"]
@@ -260,13 +260,13 @@ def embedded(served: Path) -> Iterator[Repertory]:
 @pytest.fixture(scope="module")
 def url(user: Cli, served: Path) -> str:
     """The URL of the project's server."""
-    return url_of(user, served)
+    return note_of(user, served).url
 
 
 @pytest.fixture(scope="module")
 def token(user: Cli, served: Path) -> str:
     """The token of the project's server."""
-    return token_of(user, served)
+    return note_of(user, served).token
 
 
 @pytest.fixture(params=["python", "client", "http"])

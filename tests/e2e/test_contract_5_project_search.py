@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -20,6 +20,7 @@ from repertory.errors import UsageError
 from repertory.one_shot import Repertory
 from repertory.project_search.query import ProjectQuery
 from repertory.settings import load
+from tests.support.builders import write
 from tests.support.command_line import Cli, add_skill
 from tests.support.mcp_sessions import http_session
 from tests.support.query_service import MODEL
@@ -54,6 +55,7 @@ class Project(msgspec.Struct, frozen=True):
         return re.findall(r"^   ID: (.*)$", content, re.MULTILINE)
 
 
+@contextmanager
 def serving(root: Path, face: str) -> Iterator[Project]:
     """The files of a folder, ``embedded`` or behind a ``server``."""
     (root / "project").mkdir(exist_ok=True)
@@ -72,10 +74,10 @@ def project(request: pytest.FixtureRequest, root: Path) -> Iterator[Project]:
     """A project of three documents and a skill."""
     for place, text in FILES.items():
         file = root / "project" / place
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
+        write(file, text)
     add_skill(root / "project", "release-notes", SKILL)
-    yield from serving(root, request.param)
+    with serving(root, request.param) as project:
+        yield project
 
 
 def refused(project: Project, arguments: object) -> str:
@@ -120,10 +122,9 @@ def test_all_files_by_name_and_text(tmp_path: Path, face: str, *, is_configured:
     if is_configured:
         files["repertory.toml"] = '[[sources]]\ntype = "skills"\npath = "skills"\nname = "team"\n'
     for place, text in files.items():
-        (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        (folder / place).write_text(text, "utf-8")
+        write(folder / place, text)
     add_skill(folder, "dask", "---\nname: dask\ndescription: Arrays.\nlicense: BSD\n---\nText.\n")
-    for project in serving(tmp_path, face):
+    with serving(tmp_path, face) as project:
         area = project.found("ENDCOMMENT")
         assert len(area) == 1
         assert project.found("define procedure") == area
@@ -153,8 +154,7 @@ def test_files_other_than_documents(tmp_path: Path) -> None:
     """Code and data that are no items; no ignored ones, no secrets."""
     folder = tmp_path / "project"
     for place in ("src/main.py", "data.json", "build/out.py", ".env", "picture.bin"):
-        (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        (folder / place).write_text('quagga = "Zoo"\n', "utf-8")
+        write(folder / place, 'quagga = "Zoo"\n')
     (folder / "picture.bin").write_bytes(b"\0quagga")
     (folder / ".gitignore").write_text("build/\n", "utf-8")
     (folder / "readme.md").write_text("# A quagga\n\nOnce.\n", "utf-8")
@@ -389,7 +389,7 @@ Try:
 
 def test_no_files(tmp_path: Path) -> None:
     """With no files, `No files found in the project.`."""
-    for project in serving(tmp_path, "embedded"):
+    with serving(tmp_path, "embedded") as project:
         answer = project.session.search_project("anything")
         assert answer["content"] == "No files found in the project."
         assert (answer["success"], answer["totalResults"]) == (True, 0)

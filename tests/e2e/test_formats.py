@@ -13,7 +13,7 @@ from mcp.types import CallToolResult
 from pydantic import TypeAdapter
 
 from tests.support.command_line import Cli
-from tests.support.server_process import ask, token_of, url_of
+from tests.support.server_process import ask, note_of
 
 JSON, MARKDOWN = "application/json", "text/markdown; charset=utf-8"
 FORMATS = {
@@ -48,7 +48,7 @@ class Server:
 @pytest.fixture(scope="module")
 def server(user: Cli, served: Path) -> Server:
     """The server of the served project."""
-    return Server(url_of(user, served), token_of(user, served))
+    return Server(note_of(user, served).url, note_of(user, served).token)
 
 
 @pytest.fixture(params=["embedded", "server"])

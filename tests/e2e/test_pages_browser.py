@@ -15,7 +15,7 @@ from repertory.coordination.failures import Failure
 from repertory.indexing.job import jobs
 from repertory.keys import Keys, Scope
 from tests.support.browser import CHROMIUM, MISSING, Visitor, chromium
-from tests.support.builders import write_skill
+from tests.support.builders import write, write_skill
 from tests.support.listening import KEY, served
 from tests.support.mcp_servers import SERVERS
 from tests.support.query_service import RunningService, indexed_server
@@ -51,8 +51,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     }.items():
         write_skill(project, name, description)
     runbook = project / "skills" / "key-rotation" / "SKILL.md"
-    runbook.parent.mkdir()
-    runbook.write_text(RUNBOOK.format(filler="Keys are replaced in four moves. " * 60), "utf-8")
+    write(runbook, RUNBOOK.format(filler="Keys are replaced in four moves. " * 60))
     hostile = project / "skills" / "hostile" / "SKILL.md"
     tag = json.dumps([ATTACK, "javascript:alert(3)"])
     text = hostile.read_text("utf-8").replace("---\nSteps", f"tags: {tag}\n---\n# {ATTACK}\nSteps")

@@ -15,6 +15,7 @@ from repertory.catalogue.item import Item
 from repertory.settings import load
 from repertory.sources.configured import build_catalogue
 from repertory_admin.app import COMMANDS
+from tests.support.builders import write
 from tests.support.command_line import Cli
 from tests.support.server_process import Serve
 
@@ -38,12 +39,11 @@ def test_the_readme_is_short() -> None:
     re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text("utf-8"), re.DOTALL),
     ids=["a session", "an index of one's own"],
 )
+@pytest.mark.usefixtures("own_home")
 def test_the_python_code_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In an empty project with one skill, it finds the skill."""
     skill = tmp_path / "skills" / "keys" / "SKILL.md"
-    skill.parent.mkdir(parents=True)
-    skill.write_text("---\nname: keys\ndescription: Rotate API keys without downtime\n---\n")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    write(skill, "---\nname: keys\ndescription: Rotate API keys without downtime\n---\n")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -20,7 +20,7 @@ from repertory.sources.source import Scan, WatchedFolder
 from repertory.stats import Building, UnusedIndex, WatchStatus
 from repertory.values import NAMESPACE
 from tests.support.builders import Folder
-from tests.support.steered_team import Another, Modelled, SteeredTeam
+from tests.support.steered_team import Another, Modelled, Steer, SteeredTeam
 
 
 @pytest.fixture
@@ -36,13 +36,12 @@ def server() -> Folder:
 
 
 @pytest.fixture
-def team(tmp_path: Path, files: Folder, server: Folder) -> Iterator[SteeredTeam]:
+def team(steer: Steer, files: Folder, server: Folder) -> SteeredTeam:
     """A team that has indexed both."""
-    made = SteeredTeam(tmp_path, files, server)
+    made = steer(files, server)
     made.work()
     assert made.indexed() == ALL
-    yield made
-    made.cache.close()
+    return made
 
 
 ALL = {"files/f", "server/x", "server/y"}
@@ -250,10 +249,10 @@ class Shared(Folder):
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_an_item_of_a_source_that_is_away_keeps_its_place(tmp_path: Path, *, first: bool) -> None:
+def test_an_item_of_a_source_that_is_away_keeps_its_place(steer: Steer, *, first: bool) -> None:
     """Before one with the same id of a source that comes later, or that fewer callers see."""
     one, two = Shared("one", "a", "b"), Shared("two", "a", visible_to=() if first else ("few",))
-    team = SteeredTeam(tmp_path, *((one, two) if first else (two, one)))
+    team = steer(*((one, two) if first else (two, one)))
     team.work()
     held = team.hashes()
     one.is_unreadable = True
@@ -279,7 +278,6 @@ def test_an_item_of_a_source_that_is_away_keeps_its_place(tmp_path: Path, *, fir
     team.scan()
     team.work()
     assert team.hashes()["shared/a"] == two.items["a"].metadata_hash()
-    team.cache.close()
 
 
 def test_items_of_a_source_that_was_not_read_yet_are_kept(team: SteeredTeam, files: Folder) -> None:
@@ -430,9 +428,9 @@ def test_one_command_leaves_no_replaced_generation(team: SteeredTeam) -> None:
     assert team.indexed() == ALL
 
 
-def test_an_empty_index_may_follow_nothing(tmp_path: Path) -> None:
+def test_an_empty_index_may_follow_nothing(steer: Steer) -> None:
     """It is refused only where it would replace items."""
-    team = SteeredTeam(tmp_path)
+    team = steer()
     for folder in (Folder("team"), Folder("other")):
         before = team.active
         team.adopt(folder)
@@ -444,7 +442,6 @@ def test_an_empty_index_may_follow_nothing(tmp_path: Path) -> None:
     team.scan()
     team.work()
     assert team.indexed() == {"other/a"}
-    team.cache.close()
 
 
 def test_a_published_index_gets_its_snapshot(team: SteeredTeam) -> None:
@@ -469,10 +466,10 @@ def test_a_snapshot_is_requested_after_many_changes(team: SteeredTeam) -> None:
     assert team.deltas.length(team.active) == 0
 
 
-def test_a_first_index_is_searched_from_its_first_items_on(tmp_path: Path, files: Folder) -> None:
+def test_a_first_index_is_searched_from_its_first_items_on(steer: Steer, files: Folder) -> None:
     """It says how many are missing until it is complete, also after a restart."""
     files.write("g")
-    team = SteeredTeam(tmp_path, files)
+    team = steer(files)
     (job, queue_name) = team.queue.jobs.pop()
     for one in job.split():
         team.queue.submit(one, queue_name)
@@ -492,7 +489,6 @@ def test_a_first_index_is_searched_from_its_first_items_on(tmp_path: Path, files
     assert team.indexed() == {"files/f", "files/g"}
     assert team.coordinator.status().building is None
     assert team.coordinator.is_finished
-    team.cache.close()
 
 
 def test_an_unused_index_is_kept_for_a_while(team: SteeredTeam, files: Folder) -> None:

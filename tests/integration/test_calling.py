@@ -147,7 +147,8 @@ def test_a_server_on_the_sdk(lines: Lines) -> None:
     assert "out of luck" in failed["content"][0]["text"]
 
 
-def test_the_newer_protocol(lines: Lines, newer_protocol: None) -> None:
+@pytest.mark.usefixtures("newer_protocol")
+def test_the_newer_protocol(lines: Lines) -> None:
     """A server without a handshake is called the same way, and calls can be cancelled."""
     good = lines(stdio("callee.py", "stdio"))
     assert good("add", {"first": 1, "second": 2})["structuredContent"] == {"result": 3}
@@ -451,9 +452,8 @@ def test_too_much_over_http(
     assert remote.text("report") == "done"
 
 
-def test_the_newer_protocol_over_http(
-    lines: Lines, start_web: Callable[[str], Web], newer_protocol: None
-) -> None:
+@pytest.mark.usefixtures("newer_protocol")
+def test_the_newer_protocol_over_http(lines: Lines, start_web: Callable[[str], Web]) -> None:
     """A server may require arguments as headers as well; its error then names them."""
     remote = lines(start_web("stateless").config)
     assert remote.text("region", {"name": "Österreich"}) == "Österreich"

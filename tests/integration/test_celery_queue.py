@@ -191,7 +191,7 @@ def test_a_renewed_job_is_not_delivered_again(
     assert RedisServer(redis_server.url).client.zcard("repertory:unacked_index") == 0
 
 
-def test_a_foreign_message_is_handed_over_as_it_is(queue: CeleryQueue, broker: Connection) -> None:
+def test_a_foreign_message_is_handed_over_as_it_is(broker: Connection) -> None:
     """The caller decides what to do with it."""
     others: list[object] = [{"no": "task"}, [[], {}, {}]]
     for body in others:

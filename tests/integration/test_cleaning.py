@@ -20,10 +20,7 @@ from repertory.stats import Stats
 from tests.support.builders import write
 from tests.support.query_service import settings_of
 
-
-@pytest.fixture(autouse=True)
-def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+pytestmark = pytest.mark.usefixtures("own_home")
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """The coordinator when jobs, stores and clocks misbehave."""
 
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -20,17 +18,16 @@ from repertory.notices import FAILED
 from repertory.search.known_sources import KnownSources
 from repertory.values import NAMESPACE
 from tests.support.builders import Folder
-from tests.support.steered_team import FEW, Modelled, SteeredTeam
+from tests.support.steered_team import FEW, Modelled, Steer, SteeredTeam
 
 
 @pytest.fixture
-def team(tmp_path: Path) -> Iterator[SteeredTeam]:
+def team(steer: Steer) -> SteeredTeam:
     """A team that has indexed one skill."""
-    made = SteeredTeam(tmp_path, Folder("team", "a"))
+    made = steer(Folder("team", "a"))
     made.work()
     assert made.indexed() == {"team/a"}
-    yield made
-    made.cache.close()
+    return made
 
 
 def test_a_lost_save_is_sent_again_while_others_are_saved(team: SteeredTeam) -> None:
@@ -599,11 +596,10 @@ def test_a_build_is_published_when_it_can_be_searched_fast(
 
 
 def test_a_first_index_is_published_before_it_can_be_searched_fast(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It replaces nothing."""
     monkeypatch.setattr(EdgeCollection, "is_ready", lambda _: False)
-    team = SteeredTeam(tmp_path, Folder("team", "a"))
+    team = steer(Folder("team", "a"))
     team.work()
     assert team.indexed() == {"team/a"}
-    team.cache.close()

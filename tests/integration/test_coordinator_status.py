@@ -1,8 +1,5 @@
 """What the coordinator reports: of each source, of problems, and of what is not written yet."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import msgspec
 import pytest
 
@@ -17,7 +14,7 @@ from repertory.sources.configured import Catalogue
 from repertory.sources.source import error, warning
 from repertory.stats import LATE_S, SourceState
 from tests.support.builders import Folder
-from tests.support.steered_team import SteeredTeam
+from tests.support.steered_team import Steer, SteeredTeam
 
 
 @pytest.fixture
@@ -33,12 +30,11 @@ def server() -> Folder:
 
 
 @pytest.fixture
-def team(tmp_path: Path, files: Folder, server: Folder) -> Iterator[SteeredTeam]:
+def team(steer: Steer, files: Folder, server: Folder) -> SteeredTeam:
     """A team that has indexed both."""
-    made = SteeredTeam(tmp_path, files, server)
+    made = steer(files, server)
     made.work()
-    yield made
-    made.cache.close()
+    return made
 
 
 def state_of(team: SteeredTeam, source: Folder) -> SourceState:
@@ -171,18 +167,17 @@ def test_searches_say_that_the_watch_cannot_send_what_was_saved(
     assert not is_late(team)
 
 
-def test_a_first_index_is_not_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_index_is_not_late(steer: Steer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Searches say how many items it lacks."""
     monkeypatch.setattr(ledger, "MAX_SAVED", 1)
     monkeypatch.setattr(coordinator, "MAX_PENDING", 1)
-    made = SteeredTeam(tmp_path, Folder("files", *"abcd"))
+    made = steer(Folder("files", *"abcd"))
     made.tick()
     made.queue.deliver(0)
     made.wait(2 * LATE_S)
     assert made.indexed() == {"files/a"}
     assert made.coordinator.is_building
     assert not made.coordinator.status().is_late
-    made.cache.close()
 
 
 @pytest.mark.parametrize(("fault", "expected"), [("", True), ("It is invalid.", False)])
@@ -242,10 +237,10 @@ def test_problems_are_counted_and_the_first_are_listed(
     assert (status.errors, status.warnings) == (2, MAX_PROBLEMS)
 
 
-def test_the_configuration_and_its_collection_are_named(tmp_path: Path) -> None:
+def test_the_configuration_and_its_collection_are_named(steer: Steer) -> None:
     """As soon as there are any; nothing can be built from a configuration without sources."""
     folder = Folder("team", "a")
-    team = SteeredTeam(tmp_path)
+    team = steer()
     assert team.coordinator.status().configuration == ""
     team.adopt(folder)
     team.work()
@@ -253,7 +248,6 @@ def test_the_configuration_and_its_collection_are_named(tmp_path: Path) -> None:
     assert (status.configuration, status.collection) == (Catalogue((folder,)).hash, team.active)
     team.start_unread()
     assert team.coordinator.status().collection == ""
-    team.cache.close()
 
 
 def test_what_is_not_written_yet_is_named(team: SteeredTeam, files: Folder) -> None:

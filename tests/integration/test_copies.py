@@ -13,11 +13,12 @@ from tests.support.query_service import settings_of
 
 KEYS = "Rotate API keys of a service without downtime"
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 
 @pytest.fixture
-def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def project(tmp_path: Path) -> Path:
     """The folder of a project; the home is beside it."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     (tmp_path / "project").mkdir()
     return tmp_path / "project"
 

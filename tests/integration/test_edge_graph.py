@@ -545,9 +545,8 @@ def test_a_failure_is_logged_and_tried_again(
     assert next(failures, None) is None
 
 
-def test_attempts_that_fail_become_rare(
-    store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("collection")
+def test_attempts_that_fail_become_rare(store: EdgeStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each copies the whole index."""
     store.set_alias("searched", NAME)
     monkeypatch.setattr(graphs, "INTERVAL_S", 0.02)

@@ -26,6 +26,7 @@ from repertory.index.edge_shard import ROOM, OpenShard, make_shard, translated
 from repertory.index.lock import OWN_S, StoreLock
 from repertory.running import claimed
 from tests.support.points import DIMENSION, direction, item_of, point
+from tests.support.waiting import until
 
 NAME = "repertory_0123456789abcdef_minilm_g1"
 
@@ -252,8 +253,7 @@ def test_a_process_that_is_being_started_is_awaited(store: EdgeStore, tmp_path: 
     with ThreadPoolExecutor(1) as pool:
         command = [sys.executable, "-c", ""]
         started = pool.submit(subprocess.run, command, preexec_fn=slow, check=True)
-        while not is_forked.exists():
-            time.sleep(0.01)
+        until(is_forked.exists)
         collection.close()
         assert not started.done()
         store.open(NAME).close()

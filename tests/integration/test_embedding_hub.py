@@ -130,7 +130,8 @@ def test_an_interrupted_download_is_not_taken_for_complete(hub: HubServer, tmp_p
     assert not [line for line in hub.requests if "GET" in line and "tokenizer.json" in line]
 
 
-def test_a_model_that_the_hub_does_not_have_is_an_error(hub: HubServer, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("hub")
+def test_a_model_that_the_hub_does_not_have_is_an_error(tmp_path: Path) -> None:
     """The message names the repository and the other places."""
     with pytest.raises(WeightsUnavailableError, match=r"not in the cache .*unknown/nothing: .*404"):
         download(tmp_path, "unknown/nothing")
@@ -193,9 +194,8 @@ def test_a_download_that_dies_is_an_error(
     assert "ended early" in found.notice
 
 
-def test_a_data_directory_that_cannot_be_written_is_an_error(
-    hub: HubServer, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("hub")
+def test_a_data_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     """The message is like that of any other reason why the weights are unavailable."""
     (tmp_path / "data").write_text("a file where the folder should be")
     with pytest.raises(WeightsUnavailableError, match="Not a directory"):
@@ -251,8 +251,9 @@ def test_a_query_imports_nothing_heavy(tmp_path: Path) -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.usefixtures("hub")
 def test_a_download_that_cannot_start_is_no_defect(
-    hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without memory for a process, or with lines that are not ours, there are no weights."""
 

@@ -48,10 +48,11 @@ from tests.support.waiting import until
 
 SKILLS = 12
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 
 @pytest.fixture(autouse=True)
-def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+def _old_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder_memory, "GRANULARITY", -60_000_000_000)  # no file is recent
 
 

@@ -1,8 +1,5 @@
 """The collections of a configuration: when a worker is asked for one, and when they are dropped."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from typing_extensions import override
 
@@ -20,7 +17,7 @@ from repertory.indexing.generations import (
 )
 from repertory.values import NAMESPACE
 from tests.support.builders import Folder
-from tests.support.steered_team import FullQueue, SteeredTeam
+from tests.support.steered_team import FullQueue, Steer, SteeredTeam
 
 
 class Inbox(FullQueue):
@@ -44,12 +41,11 @@ class Inbox(FullQueue):
 
 
 @pytest.fixture
-def team(tmp_path: Path) -> Iterator[SteeredTeam]:
+def team(steer: Steer) -> SteeredTeam:
     """A team that has indexed one skill."""
-    made = SteeredTeam(tmp_path, Folder("team", "a"))
+    made = steer(Folder("team", "a"))
     made.work()
-    yield made
-    made.cache.close()
+    return made
 
 
 @pytest.fixture

@@ -30,10 +30,9 @@ from tests.support.elsewhere import (
 
 
 @pytest.fixture(autouse=True)
-def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+def _no_configuration_of_git(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    (tmp_path / "home").mkdir()
+    own_home.mkdir()
 
 
 @pytest.fixture

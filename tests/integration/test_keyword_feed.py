@@ -1,7 +1,6 @@
 """The keyword index follows its collection, also where announcements were missed."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -17,18 +16,18 @@ from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.search.followed_index import followed
 from tests.support.builders import Folder
 from tests.support.points import point
-from tests.support.steered_team import SteeredTeam
+from tests.support.steered_team import Steer
 
 
 @pytest.mark.parametrize("page", [1, 2, 3, 8, 100])
 def test_it_catches_up_page_by_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
+    steer: Steer, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
     """Everything that was written lately is found, whatever a page holds."""
     monkeypatch.setattr(keyword_feed, "PAGE", page)
     monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # only the pages help
     folder = Folder("team", *"abcdefg")
-    team = SteeredTeam(tmp_path, folder)
+    team = steer(folder)
     team.work()
     with team.store.open(team.active) as collection:
         feed = KeywordFeed(collection, team.coordination)
@@ -43,16 +42,15 @@ def test_it_catches_up_page_by_page(
         before = feed.index
         feed.catch_up()
         assert feed.index is before
-    team.cache.close()
 
 
 def test_what_was_removed_is_missed_by_no_process_that_has_a_large_store_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing verifies the index of a command; announcements may be too many to be kept."""
     monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)
     folder = Folder("team", *"abc")
-    team = SteeredTeam(tmp_path, folder)
+    team = steer(folder)
     team.work()
     with team.store.open(team.active) as collection:
         feed = KeywordFeed(collection, team.coordination)
@@ -63,16 +61,15 @@ def test_what_was_removed_is_missed_by_no_process_that_has_a_large_store_alone(
         team.deltas.drop(team.active)
         feed.advance()
         assert {entry.id for entry in feed.index.all()} == {"team/a", "team/c"}
-    team.cache.close()
 
 
 def test_what_was_removed_since_a_snapshot_is_not_searched_after_a_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if Redis has lost the announcements, and the collection is large."""
     monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)
     folder = Folder("team", *"abc")
-    team = SteeredTeam(tmp_path, folder)
+    team = steer(folder)
     team.work()
     with team.store.open(team.active) as collection:
         KeywordFeed(collection, team.coordination).keep()
@@ -82,17 +79,16 @@ def test_what_was_removed_since_a_snapshot_is_not_searched_after_a_restart(
         team.deltas.drop(team.active)
         index = followed(collection, team.coordination, is_shared=True, is_served=True)
         assert {entry.id for entry in index.feed.index.all()} == {"team/a", "team/c"}
-    team.cache.close()
 
 
 def test_a_snapshot_has_nothing_that_was_removed_without_an_announcement(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor what was changed long before: each later snapshot of a large collection follows it."""
     monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)
     monkeypatch.setattr(keyword_feed, "PAGE", 2)
     folder = Folder("team", *"abcde")
-    team = SteeredTeam(tmp_path, folder)
+    team = steer(folder)
     team.work()
     with team.store.open(team.active) as collection:
         KeywordFeed(collection, team.coordination).keep()
@@ -106,14 +102,13 @@ def test_a_snapshot_has_nothing_that_was_removed_without_an_announcement(
         reader = KeywordFeed(collection, team.coordination)
         reader.open()
         assert {entry.id: entry.hash for entry in reader.index.all()} == team.hashes()
-    team.cache.close()
 
 
 def test_a_claim_ends_also_where_another_process_has_just_stored_the_index(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next process to build it does not wait for one that builds nothing."""
-    team = SteeredTeam(tmp_path, Folder("team", "a"))
+    team = steer(Folder("team", "a"))
     team.work()
     claims, snapshots = team.coordination.claims, team.coordination.snapshots
     with team.store.open(team.active) as collection:
@@ -132,18 +127,17 @@ def test_a_claim_ends_also_where_another_process_has_just_stored_the_index(
         assert len(feed.index) == 1
     claim = f"keywords:{team.active}"
     assert take([claim], 1.0) == {claim}
-    team.cache.close()
 
 
 @pytest.mark.parametrize("has_snapshot", [False, True])
 def test_a_snapshot_that_takes_too_long_is_continued(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_snapshot: bool
+    steer: Steer, monkeypatch: pytest.MonkeyPatch, *, has_snapshot: bool
 ) -> None:
     """What was read before a worker ended is not read again, and a reader has it whole."""
     monkeypatch.setattr(keyword_feed, "STEP", 2)
     monkeypatch.setattr(keyword_feed, "STORE_INTERVAL_S", 0.0)
     folder = Folder("team", *"abcdefg"[: 1 if has_snapshot else 7])
-    team = SteeredTeam(tmp_path, folder)
+    team = steer(folder)
     team.work()
     with team.store.open(team.active) as collection:
         team.coordination.snapshots.drop(team.active)
@@ -179,12 +173,11 @@ def test_a_snapshot_that_takes_too_long_is_continued(
         again = KeywordFeed(collection, team.coordination)
         again.open()
         assert {entry.id: entry.hash for entry in again.index.all()} == team.hashes()
-    team.cache.close()
 
 
 @pytest.mark.parametrize("is_announced", [False, True])
 def test_what_is_written_while_a_snapshot_is_made_is_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_announced: bool
+    steer: Steer, monkeypatch: pytest.MonkeyPatch, *, is_announced: bool
 ) -> None:
     """Also behind the place that it has reached, and if the announcements are lost."""
     monkeypatch.setattr(keyword_feed, "STEP", 2)
@@ -192,7 +185,7 @@ def test_what_is_written_while_a_snapshot_is_made_is_in_it(
     monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # only the pages help
     monkeypatch.setattr(keyword_feed, "OVERLAP", 0)
     folder = Folder("team", *"abcdefg")
-    team = SteeredTeam(tmp_path, folder)
+    team = steer(folder)
     team.work()
     steps = 0
 
@@ -213,18 +206,17 @@ def test_what_is_written_while_a_snapshot_is_made_is_in_it(
         reader = KeywordFeed(collection, team.coordination)
         reader.open()
         assert {entry.id: entry.hash for entry in reader.index.all()} == team.hashes()
-    team.cache.close()
 
 
 def test_what_is_written_while_a_gap_is_read_is_found_after_the_next_gap(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader may be slower than announcements are forgotten, as beside a large build."""
     monkeypatch.setattr(keyword_feed, "STEP", 2)
     monkeypatch.setattr(keyword_feed, "PAGE", 2)
     monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # only the pages help
     monkeypatch.setattr(keyword_feed, "OVERLAP", 100)
-    team = SteeredTeam(tmp_path, Folder("team", *"abcdefg"))
+    team = steer(Folder("team", *"abcdefg"))
     team.work()
     with team.store.open(team.active) as collection:
         ids = [state.item for state in collection.page(0, 7)]  # in the order of their keys
@@ -254,14 +246,13 @@ def test_what_is_written_while_a_gap_is_read_is_found_after_the_next_gap(
         for _ in range(2):
             reader.advance()
         assert {entry.id: entry.hash for entry in reader.index.all()} == team.hashes()
-    team.cache.close()
 
 
 def test_a_record_of_another_release_holds_up_no_other(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    steer: Steer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is left out and logged; what was announced after it is found."""
-    team = SteeredTeam(tmp_path, Folder("team", "a"))
+    team = steer(Folder("team", "a"))
     team.work()
     with team.store.open(team.active) as collection:
         feed = KeywordFeed(collection, team.coordination)
@@ -281,4 +272,3 @@ def test_a_record_of_another_release_holds_up_no_other(
         feed.compare()
         assert feed.index is before
     assert "record_unreadable" in caplog.text
-    team.cache.close()

@@ -1,6 +1,5 @@
 """What is known of servers that a search does not ask, and their problems of the last report."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -15,7 +14,7 @@ from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem, warning
 from repertory.stats import WatchStatus
 from tests.support.builders import Folder, tool
-from tests.support.steered_team import SteeredTeam
+from tests.support.steered_team import Steer, SteeredTeam
 
 ODD = warning(".mcp.json", "A tool has no name.")
 
@@ -31,12 +30,11 @@ class Server(Folder):
 
 
 @pytest.fixture
-def team(tmp_path: Path) -> Iterator[SteeredTeam]:
+def team(steer: Steer) -> SteeredTeam:
     """A team that has indexed two servers whose tools have one name."""
-    made = SteeredTeam(tmp_path, Server("mail"), Server("post"))
+    made = steer(Server("mail"), Server("post"))
     made.work()
-    yield made
-    made.cache.close()
+    return made
 
 
 def texts(status: WatchStatus) -> list[str]:

@@ -1,8 +1,6 @@
 """A query process shows the index as it is, and keeps answering while it changes to another."""
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,17 +16,16 @@ from repertory.stats import Building
 from repertory.values import NAMESPACE
 from tests.support.builders import Folder, no_model
 from tests.support.keyword_search import reader
-from tests.support.steered_team import SteeredTeam
+from tests.support.steered_team import Steer, SteeredTeam
 from tests.support.waiting import TIMEOUT_S, until
 
 
 @pytest.fixture
-def team(tmp_path: Path) -> Iterator[SteeredTeam]:
+def team(steer: Steer) -> SteeredTeam:
     """A team that has indexed seven skills."""
-    made = SteeredTeam(tmp_path, Folder("team", *"abcdefg"))
+    made = steer(Folder("team", *"abcdefg"))
     made.work()
-    yield made
-    made.cache.close()
+    return made
 
 
 def live_of(team: SteeredTeam, *, is_shared: bool) -> LiveSearch:

@@ -88,6 +88,10 @@ class Place:
         """A worker does a request for a snapshot."""
         maintenance.keep_keywords(self.collection, store=self.store, coordination=self.coordination)
 
+    def job(self, name: str) -> Job:
+        """A job that saves an item."""
+        return Job(id=name, collection=self.collection, revision=2, items=(skill(name),))
+
     def errors(self) -> list[str]:
         """The reasons on the list of failures."""
         return [failure.error for failure in self.failures.list()]
@@ -314,8 +318,7 @@ def test_the_end_of_a_server_waits_for_no_batch(
 
     monkeypatch.setattr(WordsEngine, "embed_texts", embed)
     with InProcessQueue(place.writer, place.coordination) as queue:
-        job = Job(id="b", collection=place.collection, revision=2, items=(skill("b"),))
-        queue.submit(job, QueueName.SAVES)
+        queue.submit(place.job("b"), QueueName.SAVES)
         assert begun.wait(60)
     assert place.errors() == []
     with place.store.open(place.collection) as collection:
@@ -330,17 +333,13 @@ def test_a_server_without_work_gives_memory_back_once(
     done: list[str] = []
     monkeypatch.setattr(WordsEngine, "free_memory", lambda _: done.append("freed"))
 
-    def save(name: str) -> None:
-        job = Job(id=name, collection=place.collection, revision=2, items=(skill(name),))
-        queue.submit(job, QueueName.SAVES)
-
     with InProcessQueue(
         place.writer, place.coordination, before_write=lambda _: done.append("job")
     ) as queue:
-        save("b")
+        queue.submit(place.job("b"), QueueName.SAVES)
         until(lambda: done == ["job", "freed"])
         time.sleep(0.2)
-        save("c")
+        queue.submit(place.job("c"), QueueName.SAVES)
         until(lambda: len(done) == 4)
         time.sleep(0.2)
     assert done == ["job", "freed", "job", "freed"]
@@ -351,8 +350,7 @@ def test_no_snapshot_is_stored_between_the_jobs_of_a_process(place: Place) -> No
     place.snapshots.error = None
     queue = InProcessQueue(place.writer, place.coordination)
     queue.keep_keywords(place.collection)
-    job = Job(id="b", collection=place.collection, revision=2, items=(skill("b"),))
-    queue.submit(job, QueueName.SAVES)
+    queue.submit(place.job("b"), QueueName.SAVES)
     while queue.work():
         assert place.snapshots.load(place.collection) is None
     assert not place.snapshots.attempts
@@ -370,27 +368,22 @@ def test_a_server_says_what_its_saves_wait_for(
     def errors() -> list[object]:
         return [one["error"] for one in place.coordination.status.reports().values()]
 
-    def save(name: str) -> None:
-        job = Job(id=name, collection=place.collection, revision=2, items=(skill(name),))
-        queue.submit(job, QueueName.SAVES)
-
     with InProcessQueue(place.writer, place.coordination) as queue:
-        save("b")
+        queue.submit(place.job("b"), QueueName.SAVES)
         until(queue.is_idle)
         assert errors() == []
         with monkeypatch.context() as patch:
             patch.setattr(EdgeStore, "open", refuse)
-            save("c")
+            queue.submit(place.job("c"), QueueName.SAVES)
             until(lambda: errors() == ["The disk is full."])
-        save("d")
+        queue.submit(place.job("d"), QueueName.SAVES)
         until(lambda: errors() == [""])
 
 
 def test_a_queue_is_not_idle_between_taking_a_job_and_doing_it(place: Place) -> None:
     """Or a search graph would be built just before it is written again."""
     queue = InProcessQueue(place.writer, place.coordination)
-    job = Job(id="b", collection=place.collection, revision=2, items=(skill("b"),))
-    queue.submit(job, QueueName.SAVES)
+    queue.submit(place.job("b"), QueueName.SAVES)
     work = queue._due()
     assert work is not None
     assert not queue.is_idle()

@@ -227,9 +227,8 @@ def test_a_plugin_that_cannot_be_written_keeps_no_other_one_old(
         assert "The plugin odd was not fetched: its files cannot be written" in notes
 
 
-def test_a_marketplace_over_http_has_the_plugins_of_repositories(
-    repository: Repository, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("repository")
+def test_a_marketplace_over_http_has_the_plugins_of_repositories(tmp_path: Path) -> None:
     """Those that lie beside it in a repository are not there."""
     web = Web(tmp_path / "elsewhere")
     with web.published() as url:
@@ -314,12 +313,11 @@ def test_a_repository_that_is_one_plugin_is_read(tmp_path: Path) -> None:
     assert refreshed(marketplace_of(made, tmp_path)) == {"acme/solo/pdf"}
 
 
+@pytest.mark.usefixtures("own_home")
 def test_servers_of_plugins_wait_for_trust_until_their_files_change(
-    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    repository: Repository, tmp_path: Path
 ) -> None:
     """Other files of a plugin await trust again; what was trusted never runs them."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
     command = {"command": sys.executable, "args": ["${CLAUDE_PLUGIN_ROOT}/servers/run.py", "stdio"]}
     script = (SERVERS / "sdk.py").read_text("utf-8")
     plugin = {

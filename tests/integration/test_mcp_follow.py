@@ -5,7 +5,6 @@ import logging
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -68,14 +67,15 @@ class Following:
 
     def wait_for(self, *names: str) -> None:
         """Wait until a scan finds these tools; scan after each signal."""
-        deadline = time.monotonic() + 30
-        while True:
-            with contextlib.suppress(SourceError):
-                if self.names() == list(names):
-                    return
-            assert time.monotonic() < deadline
+
+        def are_found() -> bool:
             self.changed.wait(0.05)
             self.changed.clear()
+            with contextlib.suppress(SourceError):
+                return self.names() == list(names)
+            return False
+
+        until(are_found)
 
 
 Follow = Callable[..., Following]
@@ -114,9 +114,8 @@ def test_a_change_is_listed_in_the_same_session(place: Place, follow: Follow) ->
     assert len(place.started) == 1
 
 
-def test_the_newer_protocol_reports_changes_too(
-    place: Place, follow: Follow, newer_protocol: None
-) -> None:
+@pytest.mark.usefixtures("newer_protocol")
+def test_the_newer_protocol_reports_changes_too(place: Place, follow: Follow) -> None:
     """A protocol without a handshake has a subscription for changes."""
     lab = follow(stdio(place))
     lab.wait_for("first")

@@ -480,12 +480,12 @@ def test_a_cancelled_request_affects_no_other(url: str, mode: Mode) -> None:
 
 
 @BOTH
+@pytest.mark.usefixtures("own_home")
 @pytest.mark.parametrize("is_joined", [False, True])
 def test_a_cancelled_call_is_cancelled_at_the_server_of_the_tool(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode, is_joined: bool
+    tmp_path: Path, mode: Mode, is_joined: bool
 ) -> None:
     """Also where another process asks its server; the caller is the one who ended it."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     config = tmp_path / "mcp.json"
     waiting = {"tool": "desk__wait", "arguments": {"seconds": 600}}
 
@@ -644,11 +644,11 @@ def test_requests_are_measured_by_their_route(guarded: TestClient) -> None:
     )
 
 
+@pytest.mark.usefixtures("own_home")
 def test_clients_are_notified_of_a_changed_catalogue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first index, for example, changes the description of the search."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(mcp_server, "RETRY_INTERVAL_S", 0.05)
     write_skill(tmp_path / "project", "knots", "Tie a bowline")
 

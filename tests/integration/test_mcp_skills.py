@@ -254,6 +254,7 @@ def test_pages_have_each_skill_once(url: str, mode: Mode, monkeypatch: pytest.Mo
     assert asked(url, ask, mode) == ["odd-name", "b", "key-rotation", "suite", "inner"]
 
 
+@pytest.mark.usefixtures("own_home")
 def test_clients_learn_of_changed_skills_and_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,7 +262,6 @@ def test_clients_learn_of_changed_skills_and_go_on(
 
     What is never announced, such as the change of one resource, is not promised.
     """
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(mcp_server, "FRESH_S", 0.05)
     monkeypatch.setattr(skills, "PAGE_SIZE", 1)
     project = tmp_path / "project"
@@ -414,6 +414,7 @@ def test_files_beside_another_text_than_the_indexed_one_are_withheld(
         assert asked(place, ask) == (["SKILL.md"], skill_files.UNREADABLE)
 
 
+@pytest.mark.usefixtures("own_home")
 def test_what_awaits_a_review_is_served_nowhere(tmp_path: Path) -> None:
     """Neither as a skill nor as a file of the skill around it."""
     project = tmp_path / "project"
@@ -422,20 +423,18 @@ def test_what_awaits_a_review_is_served_nowhere(tmp_path: Path) -> None:
     lure = write(project / "skills" / "suite" / "lure" / "SKILL.md", LURE)
     write(lure.parent / "run.sh", "run")
     uris = ("skill://team/suite/lure/SKILL.md", "skill://team/suite/lure/run.sh")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(tmp_path / "home"))
-        with RunningService(project) as running:
-            running.scan("team/suite/lure")
-            with served(running) as url:
 
-                async def ask(client: Client) -> list[list[str]]:
-                    for uri in uris:
-                        with pytest.raises(MCPError):
-                            await client.read_resource(uri)
-                    entries = await listed(client)
-                    return [[one["uri"] for one in entry["resources"]] for entry in entries]
+    async def ask(client: Client) -> list[list[str]]:
+        for uri in uris:
+            with pytest.raises(MCPError):
+                await client.read_resource(uri)
+        entries = await listed(client)
+        return [[one["uri"] for one in entry["resources"]] for entry in entries]
 
-                assert asked(f"{url}/mcp", ask) == [["skill://team/suite/SKILL.md"]]
+    with RunningService(project) as running:
+        running.scan("team/suite/lure")
+        with served(running) as url:
+            assert asked(f"{url}/mcp", ask) == [["skill://team/suite/SKILL.md"]]
 
 
 NEEDS = "vault__rotate(key, now?)"

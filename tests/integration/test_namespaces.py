@@ -1,6 +1,5 @@
 """Namespaces: several catalogues share a Redis, a Qdrant and a data directory unseen."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -15,19 +14,12 @@ from repertory.index.qdrant import QdrantStore
 from repertory.indexing.celery_queue import CeleryQueue
 from repertory.indexing.collection_names import configuration_of, generation_of, model_slug
 from repertory.settings import load
+from tests.support.builders import indexed_ids, write_skill
+from tests.support.command_line import user_environment
 from tests.support.logged_process import LoggedProcess
 from tests.support.model_folders import write_model
 from tests.support.redis_server import RedisProcess
 from tests.support.waiting import until
-
-SKILL = "---\nname: {name}\ndescription: {name} and nothing else\n---\n"
-
-
-def write_skill(project: Path, name: str) -> None:
-    """Save a skill."""
-    folder = project / "skills" / name
-    folder.mkdir(parents=True)
-    (folder / "SKILL.md").write_text(SKILL.format(name=name))
 
 
 class _Team:
@@ -38,9 +30,8 @@ class _Team:
         self.project.mkdir(parents=True)
         self.namespace = namespace
         self.store = QdrantStore(settings["REPERTORY_QDRANT_URL"])
-        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-        data = {"REPERTORY_DATA_DIR": str(root / "data"), "HOME": str(root / "home")}
-        environment = kept | settings | data | {"REPERTORY_NAMESPACE": namespace}
+        environment = user_environment(root / "home", root / "data") | settings
+        environment["REPERTORY_NAMESPACE"] = namespace
         self.processes = [
             LoggedProcess([name], self.project, root / f"{namespace}-{name}", environment)
             for name in ("watch", "worker")
@@ -52,11 +43,7 @@ class _Team:
 
     def items(self) -> list[str]:
         """The ids of the active collection."""
-        name = self.store.alias(self.namespace)
-        if name is None:
-            return []
-        with self.store.open(name) as collection:
-            return sorted(state.item for state in collection.states())
+        return indexed_ids(self.store, self.namespace)
 
 
 @pytest.mark.timeout(240)
@@ -79,12 +66,12 @@ def test_two_teams_on_the_same_servers_do_not_see_each_other(
     processes = [process for team in teams for process in team.processes]
     try:
         for team in teams:
-            write_skill(team.project, f"only-{team.namespace}")
+            write_skill(team.project, f"only-{team.namespace}", "Nothing else")
         for process in processes:
             process.start()
         for team in teams:
             team.wait_for(f"project/only-{team.namespace}")
-        write_skill(teams[0].project, "late")
+        write_skill(teams[0].project, "late", "Nothing else")
         teams[0].wait_for("project/late", "project/only-bread")
         assert teams[1].items() == ["project/only-bread-2"]
         published = [team.processes[0].events("collection_published") for team in teams]
@@ -131,11 +118,11 @@ def test_a_directory_has_an_index_for_each_namespace(tmp_path: Path) -> None:
     """The embedded index, too; the default has the names of earlier releases."""
     project, data = tmp_path / "project", str(tmp_path / "data")
     model = str(write_model(tmp_path / "model"))
-    write_skill(project, "bread")
+    write_skill(project, "bread", "Bakes bread")
     with repertory.open(project, data_dir=data, model=model, namespace="mine") as session:
         session.index()
-    names = {path.name for path in (tmp_path / "data" / "aliases").iterdir()}
-    assert all(name.startswith("mine_") for name in names)
+    aliases = [path.name for path in (tmp_path / "data" / "aliases").iterdir()]
+    assert {name.partition("_")[0] for name in aliases} == {"mine"}
     default, mine = (
         Parts(load({"data_dir": data, "model": model, "namespace": name}, project, {}), project)
         for name in (None, "mine")

@@ -357,9 +357,8 @@ def test_pages_are_confined(client: TestClient, path: str) -> None:
     assert headers["cache-control"] == "no-store"
 
 
-def test_static_files_are_public_and_cached(
-    server: RunningService, keys: dict[Scope, str], tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("keys")
+def test_static_files_are_public_and_cached(server: RunningService, tmp_path: Path) -> None:
     """They need no key, and have a new URL when they change."""
     client = browser(server, tmp_path)
     files = re.findall(r'"(/static/[^"]+)"', client.get("/").text)
@@ -374,8 +373,9 @@ def test_static_files_are_public_and_cached(
 # Keys
 
 
+@pytest.mark.usefixtures("keys")
 def test_without_a_key_a_browser_gets_the_login_page(
-    server: RunningService, keys: dict[Scope, str], tmp_path: Path
+    server: RunningService, tmp_path: Path
 ) -> None:
     """It returns to its page afterwards, except to a form's target; a program gets a problem."""
     client = browser(server, tmp_path)
@@ -497,9 +497,8 @@ def test_the_token_of_the_user_signs_a_browser_in(server: RunningService) -> Non
     assert second.get("/status").status_code == 401
 
 
-def test_pages_count_as_requests(
-    server: RunningService, keys: dict[Scope, str], tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("keys")
+def test_pages_count_as_requests(server: RunningService, tmp_path: Path) -> None:
     """So do login attempts; static files do not."""
     client = server.client(keys=str(tmp_path / "keys.json"), requests_per_minute=3)
     client.headers.update(HTML)

@@ -59,10 +59,7 @@ COMPRESSED = base64.b64decode(
 )
 TOPICS = ["billing", "deploys", "backups", "alerts", "logins", "search", "exports", "imports"]
 
-
-@pytest.fixture(autouse=True)
-def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+pytestmark = pytest.mark.usefixtures("own_home")
 
 
 def index(project: Path, **flags: object) -> Run:

@@ -22,7 +22,7 @@ from repertory.indexing.collection_names import (
     model_slug,
 )
 from repertory.values import NAMESPACE
-from tests.integration.test_qdrant_server import ask
+from tests.support.qdrant_http import ask
 from tests.support.qdrant_server import QdrantStandIn
 
 KEY = vector_key(MINILM, "text")

@@ -22,11 +22,10 @@ from repertory.index.qdrant_connection import QdrantServer, Replication
 from repertory.index.qdrant_requests import Answer, NoAnswerError, Node
 from repertory.index.vectors import Filter, VectorQuery
 from repertory.settings import load
-from tests.integration.test_qdrant_server import ask
 from tests.support.points import DIMENSION, direction, point
 from tests.support.ports import free_port
 from tests.support.qdrant import QdrantProcess
-from tests.support.qdrant_http import RefusedError
+from tests.support.qdrant_http import RefusedError, ask
 from tests.support.qdrant_server import QdrantStandIn
 
 QUERY_OF_ITEMS = VectorQuery(vector=direction(1), limit=1, keys=[item_key("a")])

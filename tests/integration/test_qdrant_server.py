@@ -29,7 +29,7 @@ from repertory.index.qdrant_requests import Answer, Direct, Node, Request
 from repertory.index.vectors import Filter
 from tests.support.points import DIMENSION, direction, item_of, point
 from tests.support.qdrant import QdrantProcess
-from tests.support.qdrant_http import Json, RefusedError
+from tests.support.qdrant_http import RefusedError, ask
 from tests.support.qdrant_server import QdrantStandIn
 
 DAY = datetime.timedelta(days=1)
@@ -329,15 +329,6 @@ def test_missing_payload_indexes_are_created() -> None:
 
 PLAIN = """{"vectors": {"size": 4, "distance": "Cosine"}, "hnsw_config": {},
  "optimizers_config": {}, "quantization_config": {"scalar": {"type": "int8"}}}"""
-
-
-def ask(url: str, method: str, path: str, body: Json = None) -> Json:
-    """Send one plain request."""
-    request = urllib.request.Request(
-        url + path, None if body is None else json.dumps(body).encode(), method=method
-    )
-    with urllib.request.urlopen(request) as response:
-        return json.load(response)
 
 
 @pytest.mark.parametrize(

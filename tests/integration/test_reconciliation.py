@@ -1,7 +1,5 @@
 """Reconciliation: what is stored is compared with the ledger, slice by slice."""
 
-from pathlib import Path
-
 import pytest
 from msgspec.structs import replace
 
@@ -9,22 +7,22 @@ from repertory.index import layout
 from repertory.indexing import ledgers
 from repertory.indexing.coordinator import POLL_INTERVAL_S
 from tests.support.builders import Folder
-from tests.support.steered_team import SteeredTeam
+from tests.support.steered_team import Steer, SteeredTeam
 
 NAMES = "abcdefg"
 
 
-def indexed(root: Path, *names: str) -> SteeredTeam:
+def indexed(steer: Steer, *names: str) -> SteeredTeam:
     """A team that has indexed these skills."""
-    team = SteeredTeam(root, Folder("team", *names))
+    team = steer(Folder("team", *names))
     team.work()
     assert team.indexed() == {f"team/{name}" for name in names}
     return team
 
 
-def test_a_reconcile_finds_what_nothing_announced(tmp_path: Path) -> None:
+def test_a_reconcile_finds_what_nothing_announced(steer: Steer) -> None:
     """An item that vanished from the collection is written again."""
-    team = indexed(tmp_path, "a")
+    team = indexed(steer, "a")
     with team.store.open(team.active) as collection:
         collection.delete_items(["team/a"], 2**52)
     team.wait(3)
@@ -33,14 +31,13 @@ def test_a_reconcile_finds_what_nothing_announced(tmp_path: Path) -> None:
     team.tick()
     team.work()
     assert team.indexed() == {"team/a"}
-    team.cache.close()
 
 
 def test_a_damaged_item_is_written_again_or_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    steer: Steer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is named, and hides nothing else that differs."""
-    team = indexed(tmp_path, *NAMES)
+    team = indexed(steer, *NAMES)
     (folder,) = team.folders
     with team.store.open(team.active) as collection, monkeypatch.context() as damaging:
         payload = layout.payload
@@ -57,16 +54,15 @@ def test_a_damaged_item_is_written_again_or_removed(
     assert sorted(named) == ["team/b", "team/d"]
     assert team.indexed() == {f"team/{name}" for name in "abcefg"}
     assert layout.UNREADABLE not in team.hashes().values()
-    team.cache.close()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_a_reconcile_compares_slices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+    steer: Steer, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     """What differs in any of them is sent again, and nothing else."""
     monkeypatch.setattr(ledgers, "SLICE", size)
-    team = indexed(tmp_path, *NAMES)
+    team = indexed(steer, *NAMES)
     for lost in ("a", "def", "g", NAMES, ""):
         for _ in range(2 * len(NAMES)):  # an earlier pass goes on
             team.tick(POLL_INTERVAL_S)
@@ -78,17 +74,16 @@ def test_a_reconcile_compares_slices(
         assert {name for name in NAMES if team.sent(f"team/{name}")} == {*lost}
         team.work()
         assert team.indexed() == {f"team/{name}" for name in NAMES}
-    team.cache.close()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
 def test_a_build_is_published_after_a_pass_without_a_difference(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+    steer: Steer, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     """What got lost in it meanwhile is written again first."""
     monkeypatch.setattr(ledgers, "SLICE", size)
     for lost in NAMES:
-        team = indexed(tmp_path / lost, *NAMES)
+        team = indexed(steer, *NAMES)
         before = team.active
         team.rebuild()
         while team.queue.jobs:
@@ -103,7 +98,6 @@ def test_a_build_is_published_after_a_pass_without_a_difference(
             team.work()
         assert team.active == target
         assert team.indexed() == {f"team/{name}" for name in NAMES}
-        team.cache.close()
 
 
 def rebuilding(team: SteeredTeam) -> str:
@@ -135,10 +129,10 @@ def save(team: SteeredTeam, *, deleted: str = "") -> None:
 @pytest.mark.parametrize("size", [2, 3, 7])
 @pytest.mark.parametrize("deleted", ["", "a", "g"])
 def test_a_build_is_published_although_others_save(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, deleted: str
+    steer: Steer, monkeypatch: pytest.MonkeyPatch, size: int, deleted: str
 ) -> None:
     """One pass over the slices is enough, with a save between any two of them."""
-    team = indexed(tmp_path, *NAMES)
+    team = indexed(steer, *NAMES)
     monkeypatch.setattr(ledgers, "SLICE", size)
     target = rebuilding(team)
     save(team, deleted=deleted)
@@ -151,15 +145,14 @@ def test_a_build_is_published_although_others_save(
             save(team)
     assert team.indexed() == {f"team/{name}" for name in NAMES if name != deleted}
     assert not team.coordinator.is_verifying
-    team.cache.close()
 
 
 def test_what_is_sent_during_a_comparison_is_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A build without it is not published, whichever slices were read before."""
     for slices in range(1, 3):  # one more is compared while it is pending
-        team = indexed(tmp_path / str(slices), *NAMES)
+        team = indexed(steer, *NAMES)
         monkeypatch.setattr(ledgers, "SLICE", 2)
         target = rebuilding(team)
         for _ in range(1, slices):
@@ -173,14 +166,13 @@ def test_what_is_sent_during_a_comparison_is_compared(
         while team.active != target:
             team.work()
         assert team.indexed() == {f"team/{name}" for name in NAMES}
-        team.cache.close()
 
 
 def test_many_items_that_are_sent_during_a_comparison_take_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No more than a slice is read at a time."""
-    team = indexed(tmp_path, *NAMES)
+    team = indexed(steer, *NAMES)
     monkeypatch.setattr(ledgers, "SLICE", 2)
     target = rebuilding(team)
     for name in "hij":
@@ -192,4 +184,3 @@ def test_many_items_that_are_sent_during_a_comparison_take_another(
         passed += 1
     assert passed > 2 * len(NAMES) // 2
     assert len(team.indexed()) == len(NAMES) + 3
-    team.cache.close()

@@ -20,13 +20,14 @@ from repertory_admin.progress import Bars
 from tests.support.builders import write_shop
 from tests.support.query_service import settings_of
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 
 @pytest.mark.parametrize("is_indexed", [True, False])
 def test_a_server_that_takes_the_index_meanwhile_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_indexed: bool
 ) -> None:
     """The command looked for a server a moment too early; without one, the index stays busy."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     for name in ("LOCK_TIMEOUT_S", "INDEX_LOCK_TIMEOUT_S"):
         monkeypatch.setattr(f"repertory.one_shot.{name}", 0.0)
     project = write_shop(tmp_path / "project")
@@ -53,7 +54,6 @@ def test_a_server_that_does_not_answer_costs_a_command_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_changed: bool
 ) -> None:
     """Its process may be stopped: it has the index, and words alone answer."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     project = write_shop(tmp_path / "project")
     settings = settings_of(project)
     with Repertory(settings, project) as repertory:

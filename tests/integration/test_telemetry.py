@@ -51,7 +51,8 @@ def asked(team: Team, method: str, path: str) -> int:
     return status
 
 
-def test_a_save_is_one_trace_from_the_scan_to_the_store(team: Team, receiver: Receiver) -> None:
+@pytest.mark.usefixtures("team")
+def test_a_save_is_one_trace_from_the_scan_to_the_store(receiver: Receiver) -> None:
     """The trace goes from the watch service in the message's headers to the worker."""
     saved = until(
         lambda: [

@@ -10,15 +10,14 @@ from repertory.errors import ConfigurationError
 from repertory.one_shot import Repertory
 from repertory.settings import load
 from repertory.sources.registry import digest_to_trust
+from tests.support.query_service import MODEL
 
-MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+pytestmark = pytest.mark.usefixtures("own_home")
 
 
 @pytest.fixture
-def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def clone(tmp_path: Path) -> Path:
     """A stranger's project, whose MCP server creates a file when it is started."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
     project = tmp_path / "clone"
     project.mkdir()
     server = {"command": "sh", "args": ["-c", f"touch {tmp_path / 'RAN'}"]}

@@ -33,6 +33,8 @@ from tests.support.watching import Watching
 
 SKILL = "---\nname: s\ndescription: Does something.\n---\n"
 
+pytestmark = pytest.mark.usefixtures("own_home")
+
 
 def save(path: Path, text: str = "Does it.") -> None:
     """Write a skill as most programs do: in place."""
@@ -514,9 +516,8 @@ def test_a_path_that_is_no_unicode_can_be_reported(tmp_path: Path) -> None:
         assert json.dumps(watching.status, ensure_ascii=False).encode()
 
 
-def test_found_sources_follow_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_found_sources_follow_the_project(tmp_path: Path) -> None:
     """Without a configuration, a host's skill folder is found when it is created."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     project = tmp_path / "project"
     save(project / "README.md", "# Read me")
     with Watching(project) as watching:
@@ -526,11 +527,8 @@ def test_found_sources_follow_the_project(tmp_path: Path, monkeypatch: pytest.Mo
         watching.wait_for("documents/README.md", "project-claude/a")
 
 
-def test_a_removed_configuration_leaves_no_source(
-    project: Path, tmp_path: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removed_configuration_leaves_no_source(project: Path, watch: Watch) -> None:
     """Not even one whose folder is missing, as a found source on a disk that is away would stay."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     save(project / "README.md", "# Read me")
     watching = watch("team/first")
     shutil.rmtree(project / "skills")
@@ -540,11 +538,8 @@ def test_a_removed_configuration_leaves_no_source(
     assert [one.name for one in watching.coordinator.adopted[-1].sources] == ["documents"]
 
 
-def test_a_half_saved_server_configuration(
-    project: Path, tmp_path: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_half_saved_server_configuration(project: Path, watch: Watch) -> None:
     """The servers of an unreadable MCP configuration stay active."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     config = project / ".mcp.json"
     server = {"command": sys.executable, "args": [str(SERVERS / "raw.py"), "paginated"]}
     config.write_text(json.dumps({"mcpServers": {"raw": server}}))
@@ -560,11 +555,8 @@ def test_a_half_saved_server_configuration(
     assert "mcp" not in {source.type for source in watching.coordinator.adopted[1].sources}
 
 
-def test_a_half_saved_server_configuration_at_the_next_start(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_half_saved_server_configuration_at_the_next_start(project: Path) -> None:
     """The servers that the last watch knew stand in for those of an unreadable file."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     config = write(project / ".mcp.json", json.dumps({"mcpServers": {"raw": {"command": "raw"}}}))
     (project / "repertory.toml").unlink()
 
@@ -800,11 +792,8 @@ def test_a_change_of_permissions_is_a_change(skills: Path, watch: Watch) -> None
     watching.wait(lambda: watching.scans() == scans + 1)
 
 
-def test_a_new_folder_removes_nothing_that_was_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_folder_removes_nothing_that_was_found(tmp_path: Path) -> None:
     """Without a configuration, a folder of a known name joins what is there, at every moment."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     project = tmp_path / "project"
     write(project / "examples" / "skills" / "keys" / "SKILL.md", SKILL)
     write(project / "docs" / "guide.md", "# Guide\n\nHow to begin.\n")
@@ -826,11 +815,8 @@ def test_a_new_folder_removes_nothing_that_was_found(
         assert not any(missing)
 
 
-def test_the_first_file_of_a_kind_is_found_where_it_is_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_file_of_a_kind_is_found_where_it_is_saved(tmp_path: Path) -> None:
     """Without a configuration; a file that its source reads already changes no source."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     project = tmp_path / "project"
     save(project / "README.md", "# Read me")
     (project / "sounds.json").write_text("[]")
@@ -850,11 +836,8 @@ def test_the_first_file_of_a_kind_is_found_where_it_is_saved(
         watching.wait(lambda: len(watching.coordinator.adopted) == 4)
 
 
-def test_an_event_outlives_the_folder_that_is_searched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_event_outlives_the_folder_that_is_searched(tmp_path: Path) -> None:
     """A configuration may appear while a change waits for its quiet moment."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     project = tmp_path / "project"
     save(project / "skills" / "first.md")
     with Watching(project, quiet=1.0) as watching:

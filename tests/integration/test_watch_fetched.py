@@ -12,11 +12,7 @@ from tests.support.builders import write
 from tests.support.elsewhere import SKILL, Repository
 from tests.support.watching import Watching
 
-
-@pytest.fixture(autouse=True)
-def _own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home" / ".config"))
+pytestmark = pytest.mark.usefixtures("own_home")
 
 
 def configured(project: Path, url: object) -> Path:

@@ -35,6 +35,7 @@ from repertory.values import NAMESPACE
 from tests.support.builders import coordination, skill, words_writer
 from tests.support.lossy_queue import LossyQueue
 from tests.support.qdrant_server import QdrantStandIn
+from tests.support.steered_team import Modelled
 
 CONFIGURATION = "0123456789abcdef"
 REFUSAL = "The Qdrant server answered 400: Wrong input: too many points."
@@ -508,10 +509,6 @@ def test_an_unavailable_model_fails_no_job(house: House) -> None:
 
 def test_a_writer_notices_a_model_that_became_available(house: House) -> None:
     """Each process checks by itself, since only one of them starts the collection."""
-
-    class Modelled(WordsEngine):
-        model = Model(id="test", slug="test", dimension=1, max_tokens=8)
-
     there = [WordsEngine("no model"), Modelled("a test")]
     late = house.another_writer(lambda: there.pop(0))
     house.engine = Modelled("a test")
@@ -526,10 +523,6 @@ def test_a_writer_notices_a_model_that_became_available(house: House) -> None:
 
 def test_vectors_outlive_a_model_that_is_away(house: House) -> None:
     """A worker that finds no model for a moment does not replace them by words."""
-
-    class Modelled(WordsEngine):
-        model = Model(id="test", slug="test", dimension=1, max_tokens=8)
-
     house.another_writer(lambda: Modelled("a test")).begin(CONFIGURATION)
     target = house.store.alias(next_alias(NAMESPACE, CONFIGURATION))
     assert "_test-" in (target or "")

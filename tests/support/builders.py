@@ -68,6 +68,13 @@ def write_skill(project: Path, name: str, description: str, body: str = "Steps f
     return write(project / "skills" / name / "SKILL.md", text)
 
 
+def save_skill(project: Path, name: str, description: str, body: str = "") -> Path:
+    """Save a skill atomically, as an editor does."""
+    text = f"---\nname: {name}\ndescription: {description}\n---\n{body}\n"
+    half = write(project / "skills" / name / "SKILL.md.tmp", text)
+    return half.replace(half.with_suffix(""))
+
+
 def write_shop(project: Path) -> Path:
     """Fill a project with three skills and a document."""
     write_skill(project, "key-rotation", "Rotate API keys without downtime")
@@ -118,6 +125,15 @@ class Folder(Source):
     def delete(self, name: str) -> None:
         """Delete an item, if it exists."""
         self.items.pop(name, None)
+
+
+def indexed_ids(store: VectorStore, alias: str) -> list[str]:
+    """The sorted ids of the items in the collection of an alias; none without one."""
+    name = store.alias(alias)
+    if name is None:
+        return []
+    with store.open(name) as collection:
+        return sorted(state.item for state in collection.states())
 
 
 def coordination(root: Path, **ports: object) -> Coordination:

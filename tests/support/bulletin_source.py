@@ -72,7 +72,7 @@ class Bulletins(Source):
         return lambda: listeners.remove(changed)
 
 
-def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
+def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001 - as of any type
     """Build the source of a configuration entry."""
     check_options(entry, "name")
     return [Bulletins(checked_name(entry.get("name")))]

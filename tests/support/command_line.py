@@ -45,21 +45,24 @@ SKILLS = {
 }
 
 
+def user_environment(home: Path, data: Path) -> dict[str, str]:
+    """The variables of a user without settings, who has these home and data directories."""
+    names = ("PATH", "LANG", "PYTHONPATH")
+    return {name: os.environ[name] for name in names if name in os.environ} | {
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "REPERTORY_DATA_DIR": str(data),
+        "HF_HUB_OFFLINE": "1",
+    }
+
+
 class Cli:
     """Runs the command line."""
 
     def __init__(self, home: Path, data: Path) -> None:
         self.home, self.data = home, data
-        kept = {
-            name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ
-        }
-        self.environment = kept | {
-            "HOME": str(home),
-            "XDG_CONFIG_HOME": str(home / ".config"),
-            "REPERTORY_DATA_DIR": str(data),
-            "HF_HUB_OFFLINE": "1",
-            "PYTHONWARNINGS": "error::ResourceWarning",
-        }
+        self.environment = user_environment(home, data)
+        self.environment["PYTHONWARNINGS"] = "error::ResourceWarning"
 
     def run(
         self,

@@ -8,7 +8,6 @@ import re
 import shutil
 import socket
 import subprocess
-import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +17,11 @@ from uuid import uuid4
 
 import yaml
 
+from tests.support.builders import save_skill
 from tests.support.container_engine import Engine
 from tests.support.container_images import ROOT
 from tests.support.query_service import bearer
+from tests.support.waiting import until
 
 OURS = ("watch", "worker", "query")
 SERVICES = ("qdrant", "redis", *OURS)
@@ -145,12 +146,8 @@ class Stack:
         return self._engine.run("exec", *key, container, "repertory", *arguments)
 
     def skill(self, name: str, description: str) -> None:
-        """Save a skill atomically, as an editor does."""
-        folder = self._catalogue / "skills" / name
-        folder.mkdir(exist_ok=True)
-        half = folder / "SKILL.md.tmp"
-        half.write_text(f"---\nname: {name}\ndescription: {description}\n---\n", "utf-8")
-        half.replace(folder / "SKILL.md")
+        """Save a skill."""
+        save_skill(self._catalogue, name, description)
 
     def ports(self) -> list[int]:
         """The ports of the query containers."""
@@ -187,17 +184,19 @@ class Stack:
         ports = self.ports()
         return bool(ports) and all(self.best(text, port) == item for port in ports)
 
-    def wait(self, until: Callable[[], object]) -> None:
+    def wait(self, is_so: Callable[[], object]) -> None:
         """Wait until a condition holds; a container that cannot be asked counts as false."""
-        deadline = time.monotonic() + _TIMEOUT_S
-        while True:
-            try:
-                if until():
-                    return
-            except (OSError, http.client.HTTPException):
-                pass
-            assert time.monotonic() < deadline, f"it took too long\n{self._logs()}"
-            time.sleep(0.2)
+
+        def is_so_now() -> object:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                return is_so()
+            return False
+
+        try:
+            until(is_so_now, seconds=_TIMEOUT_S)
+        except AssertionError as exc:
+            exc.add_note(self._logs())
+            raise
 
     @property
     def _override(self) -> Path:

@@ -1,8 +1,9 @@
 """The application of a running service, listening on a port of this machine."""
 
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 
 import uvicorn
 from starlette.applications import Starlette
@@ -41,6 +42,19 @@ def _find(wanted: WantedProject) -> Project:
 
 
 @contextmanager
+def on_thread(config: uvicorn.Config, listener: socket.socket) -> Iterator[str]:
+    """Run a server that has a socket of this machine on a thread; yields the URL."""
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@contextmanager
 def served(running: RunningService, **flags: object) -> Iterator[str]:
     """Serve it from this process, with other settings if given; yields the URL.
 
@@ -49,12 +63,5 @@ def served(running: RunningService, **flags: object) -> Iterator[str]:
     settings = settings_of(running.project, **{"port": 0, **flags})
     listener = listening(settings)
     app = Projects(create_app(running.service, settings), Own(), "secret", _find)
-    server = uvicorn.Server(configuration(app))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listener.close()
+    with closing(listener), on_thread(configuration(app), listener) as url:
+        yield url

@@ -35,7 +35,7 @@ class Unrun(ModelEngine):
         raise NotImplementedError
 
 
-def write_model(
+def write_model(  # noqa: PLR0913 - all by name
     folder: Path,
     *,
     dimension: int = 384,

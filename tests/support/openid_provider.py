@@ -1,5 +1,5 @@
 """An OpenID provider on this machine, made of Authlib's provider classes and served by Flask."""
-# ruff: noqa: ANN401, ARG002, ARG005 - the methods are called, and their arguments made, by Authlib
+# ruff: noqa: ANN401, ARG001, ARG002, ARG005 - the methods are called, and their arguments made, by Authlib
 
 import threading
 import time

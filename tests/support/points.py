@@ -18,7 +18,7 @@ def direction(*numbers: float) -> NDArray[np.float32]:
     return vector / np.float32(np.linalg.norm(vector))
 
 
-def point(
+def point(  # noqa: PLR0913 - all by name
     item: str,
     vector: NDArray[np.float32] | None = None,
     *,

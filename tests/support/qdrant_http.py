@@ -14,6 +14,8 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from urllib.request import Request as HttpRequest
+from urllib.request import urlopen
 
 import msgspec
 
@@ -92,6 +94,13 @@ class HttpServer(ThreadingHTTPServer):
         """Ignore clients that disconnected."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
+
+
+def ask(url: str, method: str, path: str, body: Json = None) -> Json:
+    """Send one plain request to a server, and return its answer."""
+    content = None if body is None else msgspec.json.encode(body)
+    with urlopen(HttpRequest(url + path, content, method=method)) as response:
+        return msgspec.json.decode(response.read())
 
 
 class _Handler(BaseHTTPRequestHandler):

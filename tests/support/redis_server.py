@@ -2,7 +2,6 @@
 
 import contextlib
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Self
 
 import redis
+
+from tests.support.ports import free_port
 
 
 class RedisProcess:
@@ -26,9 +27,7 @@ class RedisProcess:
         self._persistent = persistent
         self._password = password
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self.restart()
 
     @property

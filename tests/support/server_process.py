@@ -9,6 +9,9 @@ from typing import Any, Self
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
+import msgspec
+
+from repertory.running import Note
 from tests.support.command_line import Cli
 from tests.support.forked import Forked
 from tests.support.query_service import bearer
@@ -76,10 +79,10 @@ class Serve:
 
     def _is_ready(self) -> bool:
         try:
-            note = json.loads(note_of(self._cli, self._folder).read_bytes())
-            self.url, self.token = note["url"], note["token"]
+            note = note_of(self._cli, self._folder)
+            self.url, self.token = note.url, note.token
             # The note may be one that another server left behind.
-            return bool(note["pid"] == self.process.pid and self.get("/readyz")["ready"])
+            return bool(note.pid == self.process.pid and self.get("/readyz")["ready"])
         except (OSError, ValueError):  # not yet
             return False
 
@@ -91,21 +94,16 @@ class Serve:
 def ask(request: str | Request, token: str) -> Any:  # noqa: ANN401 - a response
     """Send a request with a token; returns the response, which is a context manager."""
     found = Request(request) if isinstance(request, str) else request
-    found.headers |= bearer(token)
+    found.headers.update(bearer(token))
     return urlopen(found, timeout=TIMEOUT_S)
 
 
-def token_of(cli: Cli, folder: Path) -> str:
-    """The token of a folder's server."""
-    return str(json.loads(note_of(cli, folder).read_bytes())["token"])
+def note_of(cli: Cli, folder: Path) -> Note:
+    """The note of a folder's server."""
+    return msgspec.json.decode(note_file(cli, folder).read_bytes(), type=Note)
 
 
-def url_of(cli: Cli, folder: Path) -> str:
-    """The URL of a folder's server."""
-    return str(json.loads(note_of(cli, folder).read_bytes())["url"])
-
-
-def note_of(cli: Cli, folder: Path) -> Path:
+def note_file(cli: Cli, folder: Path) -> Path:
     """The path of the note of a folder's server."""
     data = Path(cli.environment["REPERTORY_DATA_DIR"])
     key = hashlib.sha256(json.dumps(str(folder)).encode()).hexdigest()[:16]

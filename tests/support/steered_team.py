@@ -106,6 +106,10 @@ class SteeredTeam:
         )
         self.start()
 
+    def close(self) -> None:
+        """Close what is open; the team is not used afterwards."""
+        self.cache.close()
+
     def start(self) -> None:
         """Start the watch service, and scan all folders."""
         self.start_unread()
@@ -220,3 +224,6 @@ class SteeredTeam:
         for _ in range(round(seconds)):
             each()
             self.tick()
+
+
+Steer = Callable[..., SteeredTeam]  # makes a team of some folders

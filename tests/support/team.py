@@ -1,11 +1,10 @@
 """A team's server: Redis, Qdrant, watch, workers and queries, each a process."""
 
+import contextlib
 import http.client
 import json
-import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -13,13 +12,14 @@ from urllib.parse import quote, urlencode
 from urllib.request import urlopen
 
 from repertory.index.qdrant import QdrantStore
+from tests.support.builders import save_skill
+from tests.support.command_line import user_environment
 from tests.support.logged_process import LoggedProcess
 from tests.support.ports import free_port
 from tests.support.qdrant import QdrantProcess
+from tests.support.query_service import MODEL
 from tests.support.redis_server import RedisProcess
-from tests.support.waiting import TIMEOUT_S
-
-MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+from tests.support.waiting import TIMEOUT_S, until
 
 
 class Team:
@@ -51,14 +51,9 @@ class Team:
         self.qdrant_url = qdrant_url or self.qdrant.url
         self.port = free_port()
         (self.folder / "home").mkdir()
-        names = ("PATH", "LANG", "PYTHONPATH")
-        environment = {name: os.environ[name] for name in names if name in os.environ}
-        environment |= {
-            "HOME": str(self.folder / "home"),
-            "HF_HUB_OFFLINE": "1",
+        environment = user_environment(self.folder / "home", self.folder / "data") | {
             "REPERTORY_REDIS_URL": self.redis.url,
             "REPERTORY_QDRANT_URL": self.qdrant_url,
-            "REPERTORY_DATA_DIR": str(self.folder / "data"),
             "REPERTORY_SEARCH_MODEL": MODEL,
             "REPERTORY_SERVER_PORT": str(self.port),
             "REPERTORY_SERVER_REQUESTS_PER_MINUTE": "1000000",
@@ -107,12 +102,8 @@ class Team:
         return QdrantStore(self.qdrant_url).alias("repertory") or ""
 
     def skill(self, name: str, description: str, body: str = "") -> Path:
-        """Save a skill atomically, as an editor does."""
-        folder = self.project / "skills" / name
-        folder.mkdir(parents=True, exist_ok=True)
-        half = folder / "SKILL.md.tmp"
-        half.write_text(f"---\nname: {name}\ndescription: {description}\n---\n{body}\n", "utf-8")
-        return half.replace(folder / "SKILL.md")
+        """Save a skill."""
+        return save_skill(self.project, name, description, body)
 
     def request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:  # noqa: ANN401 - JSON
         """Send a request to the query service; returns the status and the JSON."""
@@ -158,17 +149,15 @@ class Team:
         """Wait until searches are answered."""
         self.wait(lambda: self.request("GET", "/readyz")[0] == 200, seconds)
 
-    def wait(self, until: Callable[[], object], seconds: float = TIMEOUT_S) -> None:
+    def wait(self, is_so: Callable[[], object], seconds: float = TIMEOUT_S) -> None:
         """Wait until a condition holds; errors of the connection count as false."""
-        deadline = time.monotonic() + seconds
-        while True:
-            try:
-                if until():
-                    return
-            except OSError:
-                pass
-            assert time.monotonic() < deadline, "it took too long"
-            time.sleep(0.05)
+
+        def is_so_now() -> object:
+            with contextlib.suppress(OSError):
+                return is_so()
+            return False
+
+        until(is_so_now, seconds=seconds)
 
     def texts_embedded(self) -> int:
         """The number of texts that all workers have embedded, by their logs."""

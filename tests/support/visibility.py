@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 from hypothesis import strategies as st
 
-from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.item import Item
 from repertory.catalogue.policy import Policy
 from repertory.search.engine import SearchEngine
 from repertory.search.known_sources import KnownSources
@@ -88,8 +88,3 @@ def crowded(draw: st.DrawFn) -> list[Item]:
         for number in range(draw(st.sampled_from([1, 3, 70])))
     ]
     return [*some, *{item.id: item for item in crowd}.values()]
-
-
-def tools_of(catalogue: Iterable[Item]) -> list[Item]:
-    """The tools among some items."""
-    return [item for item in catalogue if item.kind is Kind.TOOL]

@@ -17,9 +17,9 @@ class Pollable(Protocol):
         ...
 
 
-def until(is_so: Callable[[], T], process: Pollable | None = None) -> T:
+def until(is_so: Callable[[], T], process: Pollable | None = None, seconds: float = TIMEOUT_S) -> T:
     """Wait until a condition holds, as long as a process runs, and return its value."""
-    deadline = time.monotonic() + TIMEOUT_S
+    deadline = time.monotonic() + seconds
     while not (value := is_so()):
         assert time.monotonic() < deadline, "it took too long"
         assert process is None or process.poll() is None, "the process has ended"

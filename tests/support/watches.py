@@ -1,6 +1,5 @@
 """A Redis, a Qdrant, a worker, and any number of watch services, each a process."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,8 @@ from repertory.index.qdrant import QdrantStore
 from repertory.settings import load
 from repertory.stats import Stats
 from repertory_query.service import Service
+from tests.support.builders import indexed_ids, write_skill
+from tests.support.command_line import user_environment
 from tests.support.logged_process import LoggedProcess
 from tests.support.model_folders import write_model
 from tests.support.redis_server import RedisProcess
@@ -36,10 +37,7 @@ class Watches:
                 self.store.drop(name)
         self.server = RedisServer(redis.url)
         self.lease = RedisLease(self.server)
-        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-        self._environment = kept | {
-            "HOME": str(root / "home"),
-            "REPERTORY_DATA_DIR": str(root / "data"),
+        self._environment = user_environment(root / "home", root / "data") | {
             "REPERTORY_REDIS_URL": redis.url,
             "REPERTORY_QDRANT_URL": qdrant_url,
             "REPERTORY_SEARCH_MODEL": str(write_model(root / "model")),
@@ -62,9 +60,7 @@ class Watches:
 
     def save(self, folder: str, name: str) -> None:
         """Save a skill in a folder."""
-        skill = self._root / folder / "skills" / name / "SKILL.md"
-        skill.parent.mkdir(parents=True, exist_ok=True)
-        skill.write_text(f"---\nname: {name}\ndescription: {name} and nothing else\n---\n")
+        write_skill(self._root / folder, name, f"{name} and nothing else", "")
 
     def remove(self, folder: str, name: str) -> None:
         """Delete a skill in a folder."""
@@ -72,11 +68,7 @@ class Watches:
 
     def items(self) -> list[str]:
         """The ids of the active collection."""
-        name = self.store.alias("repertory")
-        if name is None:
-            return []
-        with self.store.open(name) as collection:
-            return sorted(state.item for state in collection.states())
+        return indexed_ids(self.store, "repertory")
 
     def stats(self) -> Stats:
         """What a query service says."""

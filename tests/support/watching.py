@@ -22,7 +22,7 @@ from repertory.stats import WatchStatus
 from repertory.values import NAMESPACE
 from repertory.workspace import Workspace
 from repertory_watch.service import WatchService
-from tests.support.builders import words_writer
+from tests.support.builders import indexed_ids, words_writer
 from tests.support.waiting import TIMEOUT_S
 
 
@@ -105,9 +105,7 @@ class Watching:
     def indexed(self) -> list[str]:
         """The ids in the active index."""
         with contextlib.suppress(StoreError):
-            if name := self.store.alias(NAMESPACE):
-                with self.store.open(name) as collection:
-                    return sorted(state.item for state in collection.states())
+            return indexed_ids(self.store, NAMESPACE)
         return []
 
     def scans(self, source: str = "team") -> int:

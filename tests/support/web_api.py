@@ -2,7 +2,6 @@
 
 import asyncio
 import gzip
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -35,6 +34,8 @@ from fastapi.security import (
 )
 from pydantic import BaseModel
 from starlette.types import ASGIApp
+
+from tests.support.listening import on_thread
 
 SECRET = "s3cret-t0ken"
 
@@ -205,11 +206,5 @@ def listening(app: ASGIApp) -> Iterator[str]:
     )
     with config.bind_socket() as listener:
         listener.listen()  # before the server starts, no caller is refused
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
+        with on_thread(config, listener) as url:
+            yield url

@@ -25,14 +25,7 @@ T = TypeVar("T")
 
 GIT = '[[sources]]\ntype = "git"\nname = "{0}"\nurl = "{1}"\n'
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home without anything."""
-    made = tmp_path / "home"
-    monkeypatch.setenv("HOME", str(made))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(made / ".config"))
-    return made
+pytestmark = pytest.mark.usefixtures("own_home")
 
 
 @pytest.fixture
@@ -44,9 +37,9 @@ def repository(tmp_path: Path) -> Repository:
 
 
 @pytest.fixture
-def project(home: Path) -> Path:
+def project(own_home: Path) -> Path:
     """A project with a skill of its own."""
-    folder = home / "project"
+    folder = own_home / "project"
     write(folder / "skills" / "own" / "SKILL.md", "---\nname: own\ndescription: Its own.\n---\n")
     return folder
 
@@ -123,14 +116,14 @@ def test_what_awaits_trust_is_named_with_the_variables_that_it_sends(project: Pa
 
 
 def test_fetched_sources_come_on_top_of_those_that_are_found(
-    project: Path, home: Path, repository: Repository
+    project: Path, own_home: Path, repository: Repository
 ) -> None:
     """A configuration with others has these instead of what is found."""
     found = names(project)
     write(project / "repertory.toml", GIT.format("acme", repository.path))
     trust(project)
     assert names(project) == found | {"acme"}
-    write(home / ".config" / "repertory" / "config.toml", GIT.format("mine", repository.path))
+    write(own_home / ".config" / "repertory" / "config.toml", GIT.format("mine", repository.path))
     assert names(project) == found | {"acme", "mine"}
     own = '[[sources]]\ntype = "skills"\nname = "only"\npath = "skills"\n'
     write(project / "repertory.toml", own + GIT.format("acme", repository.path))
@@ -141,10 +134,10 @@ def test_fetched_sources_come_on_top_of_those_that_are_found(
 
 
 def test_a_policy_of_a_found_file_changes_no_fetched_item(
-    project: Path, home: Path, repository: Repository
+    project: Path, own_home: Path, repository: Repository
 ) -> None:
     """It may change the items of its own folder alone."""
-    write(home / ".config" / "repertory" / "config.toml", GIT.format("mine", repository.path))
+    write(own_home / ".config" / "repertory" / "config.toml", GIT.format("mine", repository.path))
     text = '[[policy]]\nitem = "mine/skills/pdf"\npin = ["deploy"]\n'
     write(project / "repertory.toml", text)
     catalogue = Workspace(settings(project), project).catalogue()
@@ -169,9 +162,8 @@ def test_a_policy_of_a_found_file_changes_no_fetched_item(
         ("file://./elsewhere", "git", "elsewhere"),
     ],
 )
-def test_addresses_are_recognised(
-    tmp_path: Path, repository: Repository, text: str, kind: str, name: str
-) -> None:
+@pytest.mark.usefixtures("repository")
+def test_addresses_are_recognised(tmp_path: Path, text: str, kind: str, name: str) -> None:
     """By how they look and what is there, without a request."""
     (tmp_path / "local.zip").write_bytes(zipped({"a.md": "x"}))
     found = recognise(Address(text, tmp_path, {}))

@@ -21,8 +21,8 @@ from repertory.agent_hosts.records import Records, backup_of
 from repertory.agent_hosts.table import HOSTS, host_named
 from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory_admin.show.hosts import outcome, row
+from tests.support.generated_documents import FILES
 from tests.support.host_files import BOM, files
-from tests.unit.test_host_documents import FILES
 
 LOCAL = OurServer(["/opt/repertory", "mcp"])
 TEAM = OurServer(["/opt/repertory", "mcp"], "https://team.example/mcp", "secret-key")

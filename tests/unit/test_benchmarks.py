@@ -19,6 +19,7 @@ from repertory.index.cache import SqliteVectorCache
 from repertory.indexing.scan import scan_source
 from repertory.settings import load
 from repertory.workspace import Workspace
+from tests.support.builders import write
 
 ITEMS = 400
 MODEL = Model(id="m", slug="m", dimension=8, max_tokens=8)
@@ -72,8 +73,7 @@ def test_the_catalogue_of_the_ranking_report_is_indexed(
 
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     skill = tmp_path / "data" / "skills" / "deploy" / "SKILL.md"
-    skill.parent.mkdir(parents=True)
-    skill.write_text("---\nname: deploy\ndescription: Puts a release online.\n---\n", "utf-8")
+    write(skill, "---\nname: deploy\ndescription: Puts a release online.\n---\n")
     (tmp_path / "data" / "tool_schemas").mkdir()
     product = Product(tmp_path / "cache", ENCODER)
     with product.opened(Measured(product, tmp_path / "data", 0).project) as repertory:

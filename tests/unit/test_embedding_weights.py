@@ -15,6 +15,7 @@ from repertory.embedding.folder import Format, manifest_file
 from repertory.embedding.models import BGE_SMALL, ENCODER, MINILM
 from repertory.embedding.weights import RETRY_INTERVAL_S, Origin, resolve
 from repertory.errors import ModelError, WeightsUnavailableError
+from tests.support.builders import write
 from tests.support.model_folders import write_cached, write_model
 
 
@@ -231,8 +232,7 @@ def test_a_hub_that_failed_is_left_alone_for_a_while(
     monkeypatch.delenv("HF_HUB_OFFLINE")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     note = tmp_path / "models" / "Xenova--bge-small-en-v1.5.unavailable"
-    note.parent.mkdir()
-    note.write_text("it was on fire")
+    write(note, "it was on fire")
     assert "it was on fire" in resolve(None, Format.ONNX, tmp_path).notice
     long_ago = time.time() - RETRY_INTERVAL_S - 1
     os.utime(note, (long_ago, long_ago))

@@ -29,16 +29,13 @@ SKILL = "---\nname: {0}\ndescription: Deploys the site.\n---\n\nPush it.\n"
 
 
 @pytest.fixture
-def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def clone(own_home: Path) -> Path:
     """A stranger's project below a home with a private key and a skill of the user."""
-    home = tmp_path / "home"
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
-    write(home / ".ssh" / "id_rsa", KEY)
-    write(home / ".claude" / "skills" / "mine" / "SKILL.md", SKILL.format("mine"))
-    project = home / "clone"
+    write(own_home / ".ssh" / "id_rsa", KEY)
+    write(own_home / ".claude" / "skills" / "mine" / "SKILL.md", SKILL.format("mine"))
+    project = own_home / "clone"
     write(project / "docs" / "guide.md", "# Guide\n")
-    (project / "link").symlink_to(home / ".ssh")
+    (project / "link").symlink_to(own_home / ".ssh")
     return project
 
 

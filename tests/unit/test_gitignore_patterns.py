@@ -1,7 +1,6 @@
 """Patterns of ``.gitignore`` match what ``pathspec`` matches, in linear time."""
 
 import re
-import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -10,6 +9,7 @@ from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from repertory.sources.reading.patterns import MAX_LENGTH, is_usable, linear, spec_of
+from tests.support.growth import grows_too_fast
 
 PARTS = [
     "a",
@@ -74,18 +74,10 @@ def test_time_grows_with_the_path(pattern: str, part: str) -> None:
     assert is_usable(pattern)
     spec = spec_of([pattern])
 
-    def nanoseconds(size: int) -> int:
-        place = part * size + "/" + part * size
-        times = []
-        for _ in range(3):
-            began = time.thread_time_ns()
-            spec.check_file(place.replace("//", "/"))
-            times.append(time.thread_time_ns() - began)
-        return min(times)
+    def place(size: int) -> str:
+        return f"{part * size}/{part * size}".replace("//", "/")
 
-    base = max(nanoseconds(20), 50_000)
-    assert nanoseconds(200) <= 8 * 10 * base
-    assert nanoseconds(2_000) <= 8 * 100 * base
+    assert not grows_too_fast(spec.check_file, place, (20, 200, 2_000))
 
 
 def test_an_endless_pattern_is_left_out() -> None:

@@ -11,6 +11,7 @@ import pytest
 from repertory.errors import ConfigurationError, UsageError
 from repertory.keys import Key, Keys, Scope, keys_of
 from repertory.settings import load
+from tests.support.builders import write
 
 
 @pytest.fixture
@@ -90,8 +91,7 @@ def test_a_file_broken_at_the_start_admits_no_caller(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is logged once, and repaired without a restart."""
-    path.parent.mkdir()
-    path.write_text("nonsense")
+    write(path, "nonsense")
     keys = Keys(path)
     assert keys.required
     assert not scopes(keys, "anything")
@@ -186,8 +186,7 @@ def test_a_reset_opens_a_running_server(path: Path) -> None:
 
 def test_a_broken_file_can_be_reset(path: Path) -> None:
     """Its owner need not find and delete it."""
-    path.parent.mkdir()
-    path.write_text("nonsense")
+    write(path, "nonsense")
     server = Keys(path)
     assert server.required
     Keys(path).reset()

@@ -6,7 +6,6 @@ Python's ``re`` keeps the interpreter's lock, so a slow expression stops a whole
 import ast
 import importlib
 import re
-import time
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -14,13 +13,11 @@ from pathlib import Path
 import pytest
 
 from repertory.sources.mcp.traffic import SAYS
+from tests.support.growth import grows_too_fast
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [ROOT / "shared", ROOT / "services", ROOT / "workers"]
 METHODS = {"match", "fullmatch", "search", "sub", "findall", "finditer", "split"}
-SIZES = (50, 500, 5_000)  # repetitions: the second and the third are 10 and 100 times the first
-SLACK = 8
-FLOOR = 20_000  # nanoseconds; a shorter time is noise
 
 # Where an expression is made of something else: of a word of a query, of a policy's pattern
 # (``fnmatch`` makes linear ones), of Typer's messages about the user's own command line.
@@ -433,24 +430,6 @@ def hostile(example: str) -> Iterator[Callable[[int], str]]:
                 if part and text(3) not in seen:
                     seen.add(text(3))
                     yield text
-
-
-def nanoseconds(call: Callable[[str], object], text: str) -> int:
-    """The processor time of a call."""
-    began = time.thread_time_ns()
-    call(text)
-    return time.thread_time_ns() - began
-
-
-def grows_too_fast(call: Callable[[str], object], text: Callable[[int], str]) -> bool:
-    """Whether the time grows clearly faster than the text."""
-    small, *others = (text(size) for size in SIZES)
-    base = max(min(nanoseconds(call, small) for _ in range(3)), FLOOR)
-    for size, longer in zip(SIZES[1:], others, strict=True):
-        most = SLACK * base * size // SIZES[0]
-        if nanoseconds(call, longer) > most:  # more than once, in case another process disturbed
-            return min(nanoseconds(call, longer) for _ in range(3)) > most
-    return False
 
 
 def test_every_expression_has_an_example() -> None:

@@ -13,7 +13,7 @@ from repertory.project_search import file
 from repertory.text import normalized
 from repertory.typescript.syntax import pascal
 from tests.support.builders import skill
-from tests.unit.test_linear_expressions import grows_too_fast
+from tests.support.growth import grows_too_fast
 
 # The marks of a run are of different classes, the higher one first, so that they are to be sorted.
 RUNS = {

@@ -20,6 +20,7 @@ from repertory.sources.reading.policy import authored
 from repertory.sources.skill_folders import SkillFolders
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
+from tests.support.builders import write
 from tests.support.scans import latest_scans
 
 WHOLE = Policy(
@@ -125,8 +126,7 @@ def test_every_source_with_front_matter_reads_it(
     tmp_path: Path, source: type, place: str, text: str
 ) -> None:
     """Skills, manifests and documents; the keys are no longer in `extra`."""
-    (tmp_path / place).parent.mkdir(exist_ok=True)
-    (tmp_path / place).write_text(text)
+    write(tmp_path / place, text)
     built: Source = source(name="team", path=tmp_path)
     scan = built.scan()
     [found] = scan.items
@@ -236,8 +236,7 @@ def test_the_configuration_file_gives_rules_that_leave_its_hash_alone(
     file.write_text(sources)
     bare = Workspace(load({}, tmp_path, {}), tmp_path).catalogue()
     user = tmp_path / "config" / "repertory" / "config.toml"
-    user.parent.mkdir(parents=True)
-    user.write_text('[[policy]]\nitem = "mine"\nboost = 0.1\n')
+    write(user, '[[policy]]\nitem = "mine"\nboost = 0.1\n')
     file.write_text(sources + '[[policy]]\nitem = "deploy"\npin = ["ship it"]\n')
     ruled = Workspace(load({}, tmp_path, {}), tmp_path).catalogue()
     assert [rule.item for rule in ruled.rules] == ["mine", "deploy"]

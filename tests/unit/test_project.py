@@ -12,14 +12,11 @@ from repertory.workspace import Indexed, Workspace
 
 
 @pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def home(own_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A home directory without a configuration of its own, and a data directory."""
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    own_home.mkdir()
     monkeypatch.setenv("REPERTORY_DATA_DIR", str(tmp_path / "data"))
-    return home
+    return own_home
 
 
 def below(folder: Path, place: str = "a/b") -> Path:

@@ -1,6 +1,5 @@
 """What a source says about changed paths gives what a scan gives."""
 
-import contextlib
 import os
 import tempfile
 from pathlib import Path
@@ -14,11 +13,9 @@ from hypothesis import strategies as st
 from repertory.bounded import read_inside
 from repertory.catalogue.item import Item
 from repertory.errors import SourceError
-from repertory.sources.documents import Documents
 from repertory.sources.reading import files, walk
-from repertory.sources.registry import build
-from repertory.sources.skill_folders import SkillFolders
 from repertory.sources.source import Scan, Source
+from tests.support.edits import a_source, delete, edit
 
 TYPES = ("skills", "markdown-skills", "python-skills", "documents", "neuroscript", "tools")
 FOLDERS = ("", "a", "a/b", "a/b/c", "d", ".agents/skills/e", "node_modules")
@@ -59,58 +56,6 @@ def edits(texts: tuple[str, ...]) -> st.SearchStrategy[Rounds]:
         st.tuples(st.just("empty")),
     )
     return st.lists(st.lists(one, min_size=1, max_size=4), min_size=1, max_size=6)
-
-
-def a_source(type_: str, root: Path) -> Source:
-    """Build a source of a type on a folder, parts of which are folders of skills."""
-    [source] = build({"type": type_, "path": str(root), "name": "team"}, Path("/"))
-    skills = [SkillFolders(name=one, path=root / one) for one in ("a", "d")]
-    if isinstance(source, Documents):
-        source.share([source, *skills])
-    return source
-
-
-def delete(path: Path) -> list[Path]:
-    """Delete a file or a folder; returns what the events would name."""
-    if path.is_dir() and not path.is_symlink():
-        path.chmod(0o700)
-        gone = [one for child in path.iterdir() for one in delete(child)]
-        path.rmdir()
-        return [*gone, path]
-    with contextlib.suppress(OSError):
-        path.unlink()
-    return [path]
-
-
-def edit(  # noqa: PLR0911 - one for each kind
-    root: Path, how: str, place: str = "", other: str = ""
-) -> list[Path]:
-    """Make one edit; returns the paths that events would name. Impossible edits are skipped."""
-    path, target = root / place, root / other
-    with contextlib.suppress(OSError):
-        if how == "write":
-            new = [one for one in (path, *path.parents) if not one.exists()]
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(other)
-            return [path, path.resolve(), *new]  # the event is that of the file behind a link
-        if how == "delete":
-            return delete(path)
-        if how == "empty":
-            return [one for child in root.iterdir() for one in delete(child)]
-        if how == "close" and path.is_dir():
-            path.chmod(0o700 if path.stat().st_mode & 0o700 == 0 else 0)
-            return [path]
-        if how == "move" and not os.path.lexists(path):
-            return []  # else the folder of its target would appear without an event
-        if how in ("move", "link") and not os.path.lexists(target):
-            new = [one for one in target.parents if not one.exists()]
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if how == "link":
-                target.symlink_to(path)
-                return [target, *new]
-            path.rename(target)
-            return [path, target, *new]
-    return []
 
 
 class Follower:

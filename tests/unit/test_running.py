@@ -7,10 +7,7 @@ import pytest
 from repertory.running import note_of
 from repertory.settings import Settings, load
 
-
-@pytest.fixture(autouse=True)
-def _no_user_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+pytestmark = pytest.mark.usefixtures("own_home")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from repertory.keys import keys_of
 from repertory.project import located
 from repertory.settings import Settings, load
 from repertory.values import PATHS, SETTINGS, Values
+from tests.support.builders import write
 
 NOT_SETTINGS = {"config", "mcp_config"}  # they name files of settings
 
@@ -100,8 +101,7 @@ def test_a_model_s_folder_in_a_file_starts_from_the_folder_of_the_file(tmp_path:
 def test_the_own_file_counts_once_if_it_is_named(tmp_path: Path) -> None:
     """Its fetched sources and its policies are not there twice."""
     file = tmp_path / "config" / "repertory" / "config.toml"
-    file.parent.mkdir(parents=True)
-    file.write_text('[[sources]]\ntype = "git"\n[[policy]]\nitem = "a"\nboost = 0.1\n')
+    write(file, '[[sources]]\ntype = "git"\n[[policy]]\nitem = "a"\nboost = 0.1\n')
     for flags in ({}, {"config": file}):
         found = load(flags, tmp_path, {})
         assert (len(found.added), len(found.rules)) == (1, 1)

@@ -15,6 +15,7 @@ from repertory.sources import folder_memory
 from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
 from repertory.sources.source import Source
+from tests.support.builders import write
 
 TYPES = ("skills", "markdown-skills", "python-skills", "documents", "neuroscript", "tools")
 FOLDERS = ("", "a", "a/b", "c")
@@ -59,8 +60,7 @@ def edit(root: Path, number: int, how: str, place: str, other: str = "") -> None
     """Make one edit, a second after the one before; impossible edits are skipped."""
     path = root / place
     if how == "write":
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(other)
+        write(path, other)
         os.utime(path, (number, number))
     elif how == "delete":
         path.unlink(missing_ok=True)

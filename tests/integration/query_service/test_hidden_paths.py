@@ -16,7 +16,7 @@ from repertory.errors import ModelError, StoreError
 from repertory.keys import Keys, Scope
 from repertory_query.caller_view import _placed, without_paths
 from repertory_query.served_index import ServedIndex
-from tests.support.builders import write_skill
+from tests.support.builders import write, write_skill
 from tests.support.command_line import TOOLS
 from tests.support.query_service import RunningService, bearer, indexed_server, rpc, use_tool
 
@@ -30,8 +30,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
     project, elsewhere = top / "project", top / "elsewhere"
     write_skill(elsewhere, "key-rotation", "Rotate API keys without downtime")
     broken = elsewhere / "skills" / "broken" / "SKILL.md"
-    broken.parent.mkdir()
-    broken.write_text("---\nname: [\n---\n")
+    write(broken, "---\nname: [\n---\n")
     (elsewhere / "notes").mkdir()
     (elsewhere / "notes" / "shop.md").write_text("# Shop\n\nThe web shop and its checkout.\n")
     (elsewhere / "files.json").write_text(json.dumps(TOOLS))
@@ -194,7 +193,7 @@ def test_an_error_shows_a_reader_no_path(
 
 
 def test_no_function_shows_a_reader_a_path(
-    running: RunningService, reader: TestClient, private: str, monkeypatch: pytest.MonkeyPatch
+    reader: TestClient, private: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the model, a list or the state of a part cannot be read."""
 
