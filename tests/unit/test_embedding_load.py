@@ -35,7 +35,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, *found: Placement) -> None:
 
 def test_an_unknown_device_is_refused(folder: str, tmp_path: Path) -> None:
     """The message lists the known devices."""
-    with pytest.raises(ConfigurationError, match="'tpu' is none of auto, cpu, gpu"):
+    with pytest.raises(ConfigurationError, match="is 'tpu'; it must be one of auto, cpu, gpu"):
         load_engine(folder, "tpu", tmp_path)
 
 

@@ -352,7 +352,7 @@ def test_gitignore_files_have_a_limited_number_of_different_patterns(tmp_path: P
     assert [item.id for item in scan.items] == ["d/d4/a.md"]
     [problem] = scan.problems
     assert problem.path == str(tmp_path / "d4" / ".gitignore")
-    assert "do not count" in problem.message
+    assert "are not used" in problem.message
     file = write(tmp_path / "d4" / ".gitignore", "a.md\n")
     change = source.rescan([str(file)])
     assert change is not None
