@@ -190,7 +190,9 @@ def test_our_own_encoder_is_never_asked_of_the_hub(
     found = resolve(name, form, tmp_path)
     assert (found.model, found.origin, found.notice) == (ENCODER, Origin.PACKAGE, "")
     without_packages(monkeypatch)
-    with pytest.raises(WeightsUnavailableError, match=r"only in the package repertory-encoder.*offline"):
+    with pytest.raises(
+        WeightsUnavailableError, match=r"only in the package repertory-encoder.*offline"
+    ):
         resolve(name, form, tmp_path)
 
 
