@@ -66,9 +66,9 @@ def made_up(chosen: random.Random) -> Iterator[str]:
             yield word
 
 
-def write_items(project: Path, count: int, seed: int = 1) -> None:
+def write_items(project: Path, count: int) -> None:
     """Write a project of ``count`` tools and skills."""
-    chosen = random.Random(seed)
+    chosen = random.Random(1)
     skills = count // SKILLS_SHARE
     for number in range(skills):
         name, text = _name(chosen, "-", number), _text(chosen, SKILL_WORDS)

@@ -181,7 +181,7 @@ def test_stats_name_the_index_that_other_options_made(cli: Cli, project: Path) -
     assert (done.returncode, done.stdout) == (4, "")
     words = " ".join(done.stderr.split())
     assert "Nothing is indexed here yet with these options" in words
-    assert "of the model repertory-encoder-4" in words
+    assert "whose model is repertory-encoder-4" in words
 
 
 def test_items_are_listed_and_shown(cli: Cli, indexed: Path) -> None:

@@ -150,7 +150,7 @@ def test_what_was_fetched_stays_while_the_server_is_away(
     scan = sources[0].scan()
     assert [item.id for item in scan.items] == ["acme/skills/pdf"]
     assert f"{address}/skills/.git cannot be fetched" in scan.stale
-    assert "What was fetched" in scan.stale
+    assert "The content that was fetched" in scan.stale
     again = built(tmp_path, type="git", url=f"{address}/skills/.git")
     assert again[0].scan().stale
 

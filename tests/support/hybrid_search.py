@@ -108,7 +108,7 @@ def _is_allowed(item: Item, where: Filter) -> bool:
     )
 
 
-def hybrid_engine(items: Iterable[Item], precedence: Sequence[str] = ()) -> SearchEngine:
+def hybrid_engine(items: Iterable[Item]) -> SearchEngine:
     """A search engine over some items with both arms."""
     held, embedding = [*items], WordCounts()
     return SearchEngine(
@@ -116,7 +116,6 @@ def hybrid_engine(items: Iterable[Item], precedence: Sequence[str] = ()) -> Sear
         collection=Points(held, embedding),
         embedding=lambda: embedding,
         reader=reader(),
-        precedence=precedence,
     )
 
 
