@@ -1,4 +1,4 @@
-"""What a tool's result says to a model, in the adapters for agent frameworks."""
+"""The text that a model gets for a tool's result, in the adapters for agent frameworks."""
 
 from typing import Any
 
