@@ -47,7 +47,7 @@ def test_the_first_verb_of_a_name_decides() -> None:
 
 @pytest.mark.parametrize("name", ["notes", "pdf-tables", "", "created", "4"])
 def test_a_name_without_a_verb_has_no_action(name: str) -> None:
-    """Only whole words count."""
+    """Only whole words count as verbs."""
     assert of_name(name) == frozenset()
 
 

@@ -79,7 +79,7 @@ def machine(root: Path, system: System = System.LINUX, **environment: str) -> Ma
 
 
 def target(root: Path, host: Host, scope: Scope = Scope.USER) -> Target:
-    """The configuration of a host on a machine with Linux."""
+    """The configuration of a host on Linux."""
     found = target_for(host, scope, machine(root))
     assert found
     return found

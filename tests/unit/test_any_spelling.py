@@ -24,7 +24,7 @@ DOCUMENT = "# Leave\n\nHow to take a day off.\n"
 
 
 def ids(root: Path, entries: list[dict[str, Any]], *, found: bool = False) -> list[str]:
-    """The ids of the items of some sources."""
+    """The ids of all items of these sources."""
     catalogue = build_catalogue(entries, root, found=found)
     scans = [one.scan for one in scan_all(catalogue.sources, lambda: None)]
     return sorted(item.id for scan in scans if scan for item in scan.items)

@@ -154,7 +154,7 @@ def test_a_tar_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def _header(name: str, size: bytes, kind: bytes = b"0") -> bytes:
-    """The header of a member of a tar archive, with any size."""
+    """The header of a member of a tar archive, which declares any size."""
     header = bytearray(member(name, kind).tobuf(tarfile.USTAR_FORMAT))
     header[124:136] = size.ljust(12, b"\0")
     header[148:156] = b" " * 8

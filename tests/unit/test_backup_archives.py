@@ -50,7 +50,7 @@ def silent(*_: object) -> None:
 
 
 def parts(folder: Path) -> Parts:
-    """An embedded index with a data directory of its own."""
+    """An embedded index with its own data directory."""
     return Parts(load({"data_dir": str(folder / "data")}, folder, {}), folder)
 
 

@@ -84,7 +84,7 @@ def test_queries_that_wait_during_a_run_form_the_next_run(
 
 
 def test_a_single_query_does_not_wait(engine: GatedEngine) -> None:
-    """It is embedded on the calling thread."""
+    """A query without others is embedded on the calling thread."""
     engine.gate.release(3)
     together = BatchingEngine(engine)
     for query in QUERIES[:3]:

@@ -49,7 +49,7 @@ def test_a_synthetic_catalogue_has_the_statistics_of_real_ones(tmp_path: Path) -
     assert all((project / file).read_bytes() == (again / file).read_bytes() for file in files)
 
 
-def test_generated_vectors_are_unit_vectors_of_their_keys() -> None:
+def test_generated_vectors_are_unit_vectors_that_depend_on_keys() -> None:
     """Equal keys have equal vectors; different keys have different vectors."""
     made = synthetic.vectors([b"one", b"two", b"one"], 32)
     assert np.allclose(np.linalg.norm(made, axis=1), 1)

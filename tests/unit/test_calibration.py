@@ -140,7 +140,7 @@ def test_a_model_without_signal_gets_no_slope() -> None:
 
 
 def test_vectors_that_are_not_finite_are_refused() -> None:
-    """The message names the model."""
+    """The error names the model."""
 
     class Broken(MadeUp):
         @override
@@ -210,10 +210,10 @@ def test_the_usual_models_have_a_calibration() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_changed_files_are_another_model(
+def test_changed_files_are_calibrated_again(
     tmp_path: Path, files: tuple[Path, Path], number: int
 ) -> None:
-    """With other weights or another tokenizer, the calibration is fitted again."""
+    """Other weights or another tokenizer are another model."""
     calibrate(MadeUp(*files), tmp_path)
     files[number].write_bytes(b"other ones")
     changed = MadeUp(*files)
@@ -223,10 +223,10 @@ def test_changed_files_are_another_model(
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"calibration": {}}', b"\xff"])
-def test_a_damaged_file_is_written_again(
+def test_a_damaged_calibration_is_fitted_again(
     tmp_path: Path, files: tuple[Path, Path], content: bytes
 ) -> None:
-    """A damaged calibration counts as missing."""
+    """Its file counts as missing."""
     calibrate(MadeUp(*files), tmp_path)
     (file,) = (tmp_path / "calibrations").iterdir()
     file.write_bytes(content)
@@ -236,7 +236,7 @@ def test_a_damaged_file_is_written_again(
     assert stored(again, tmp_path)
 
 
-def test_a_folder_that_cannot_be_written_means_fitting_again(
+def test_an_unwritable_folder_does_not_prevent_calibration(
     tmp_path: Path, files: tuple[Path, Path]
 ) -> None:
     """The model is calibrated, but the calibration is not stored."""

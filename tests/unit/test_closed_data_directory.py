@@ -27,7 +27,7 @@ def closed(tmp_path: Path) -> Path:
 
 
 def settings_of(data: Path, directory: Path) -> Settings:
-    """The settings of a directory with a data directory."""
+    """The settings of a project with this data directory."""
     return load({"data_dir": str(data)}, directory, {})
 
 

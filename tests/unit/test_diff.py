@@ -9,7 +9,7 @@ from repertory.indexing.diff import diff
 
 
 def item(item_id: str, description: str = "", source: str = "s") -> Item:
-    """A skill of that id."""
+    """A skill with this id."""
     return Item(id=item_id, kind=Kind.SKILL, name=item_id, source=source, description=description)
 
 
@@ -45,7 +45,7 @@ def test_added_changed_and_removed_are_distinguished() -> None:
 
 
 def test_a_source_that_failed_keeps_its_items() -> None:
-    """A failure is never a deletion."""
+    """A failure is not a deletion."""
     changes = diff(
         by_id(item("a")),
         states(item("a"), item("b", source="server")),
@@ -56,7 +56,7 @@ def test_a_source_that_failed_keeps_its_items() -> None:
 
 
 def test_an_item_that_could_not_be_read_is_kept() -> None:
-    """A broken file is not a deleted one."""
+    """A broken file is not a deletion."""
     changes = diff(by_id(item("a")), states(item("a"), item("b")), lambda state: state.item == "b")
     assert changes.removed == []
     assert changes.kept == ["b"]

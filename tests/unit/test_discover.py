@@ -18,12 +18,12 @@ UNREAD = {"zed", "opencode", "goose"}  # hosts whose configurations are not read
 
 
 def by_type(entries: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    """Return the entries of one type."""
+    """The entries of one type."""
     return [entry for entry in entries if entry["type"] == kind]
 
 
 def test_every_known_skill_root_of_a_project_and_a_home_is_found(tmp_path: Path) -> None:
-    """Each is its own source, named after its place and host."""
+    """Each root is its own source, named after its place and host."""
     project, home = tmp_path / "project", tmp_path / "home"
     for place in PROJECT_ROOTS:
         (project / place).mkdir(parents=True)

@@ -63,7 +63,7 @@ def test_equal_items_are_duplicates(one: Item, other: Item) -> None:
     ],
 )
 def test_different_items_are_no_duplicates(one: Item, other: Item) -> None:
-    """They have other words, other names, or descriptions that do not name their servers."""
+    """They differ in words, name or kind, or have general descriptions on different servers."""
     assert _grouped([entry(one), entry(other)]) == [[0], [1]]
 
 

@@ -108,9 +108,8 @@ def test_memory_is_released_when_no_other_batch_runs(
 
     def timed(self: Session, output: str, feed: dict[str, Any], *, is_last: bool) -> object:
         began = time.monotonic()
-        time.sleep(
-            0.002 if is_last else 0.02
-        )  # others would run longer than the last, unless it waits
+        # The other runs would end after the last run, unless it waits for them.
+        time.sleep(0.002 if is_last else 0.02)
         found = run(self, output, feed, is_last=is_last)
         runs.append((began, time.monotonic(), is_last))
         return found

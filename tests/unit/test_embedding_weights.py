@@ -101,7 +101,7 @@ def test_a_known_name_is_never_a_local_folder(
 
 
 @pytest.mark.parametrize("name", [None, "BAAI/bge-small-en-v1.5", "bge-small-en-v1.5"])
-def test_the_cache_is_the_first_place(tmp_path: Path, name: str | None) -> None:
+def test_weights_in_the_cache_are_used_first(tmp_path: Path, name: str | None) -> None:
     """All names of a model lead to the same folder in the cache."""
     folder = write_cached(tmp_path, BGE_SMALL.id)
     found = resolve(name, Format.ONNX, tmp_path)

@@ -48,7 +48,7 @@ def hits(*found: bool) -> list[Outcome]:
 
 
 def figure(results: list[Outcome], name: str, measures: Measures = GENERATED) -> Figure:
-    """One of the figures."""
+    """The figure of this name."""
     return next(one for one in figures(results, measures) if one.name == name)
 
 

@@ -60,7 +60,7 @@ def test_an_exact_name_identifies_an_item() -> None:
         Query(text="zzqx"),
     ],
 )
-def test_it_agrees_with_the_search_on_every_item(query: Query) -> None:
+def test_explanations_agree_with_the_search_for_every_item(query: Query) -> None:
     """An item is explained as shown, with the same hit and rank, exactly if the search shows it."""
     engine = keyword_engine(ITEMS)
     hits = engine.search(query).hits
@@ -125,7 +125,7 @@ def test_both_options_are_named_if_both_are_required() -> None:
         ),
     ],
 )
-def test_a_filter_that_excludes_it_is_named(where: dict[str, list[str]], fault: str) -> None:
+def test_a_filter_that_excludes_the_item_is_named(where: dict[str, list[str]], fault: str) -> None:
     """The verdict also has the item's confidence without the filter."""
     found = explain("read_file", "files__read_file", where=where)
     alone = explain("read_file", "files__read_file")
@@ -137,7 +137,7 @@ def test_a_filter_that_excludes_it_is_named(where: dict[str, list[str]], fault: 
 
 
 def test_an_item_that_was_not_found_is_scored() -> None:
-    """It has no rank in either arm."""
+    """It has a confidence, but no rank."""
     found = explain("read the contents of a file", "calendar__list")
     assert found.verdict.startswith(f"Not found: its words are not among the {MAX_BY_MEANING} best")
     assert (found.shown, found.rank) == (False, None)

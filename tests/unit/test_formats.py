@@ -56,7 +56,7 @@ def hit(item_id: str, kind: Kind = Kind.TOOL, **fields: Any) -> Hit:  # noqa: AN
 
 
 def answer(*hits: Hit, **fields: Any) -> Answer:  # noqa: ANN401 - fields
-    """An answer of some hits."""
+    """An answer with these hits."""
     known: dict[str, Any] = {"query": "rotate", "threshold": 0.35, "mode": Mode.HYBRID}
     return Answer(hits=list(hits), **known | fields)
 
@@ -396,7 +396,7 @@ def test_openai_gets_three_complete_functions_and_the_rest_shortened() -> None:
     for function in functions[3:]:
         assert (
             len(json.dumps(function, ensure_ascii=False)) <= MAX_FUNCTION_LENGTH + 60
-        )  # for its spaces
+        )  # with some more for spaces
         assert function["parameters"]["properties"] == {
             "description": {"type": "string", "enum": ["title"]},
             "nested": {"type": "object", "properties": {"title": {"type": "string"}}},

@@ -413,7 +413,7 @@ def test_saving_a_policy_does_not_trust_an_untrusted_file(clone: Path, boost: st
 
 
 def test_a_rewritten_file_becomes_trusted_only_by_the_user_s_changes(clone: Path) -> None:
-    """A trusted or new file is trusted afterwards, another only if the user made its one wish."""
+    """A trusted or new file is trusted, another one only if just the user's change needs trust."""
     entry = '[[sources]]\ntype = "git"\nname = "g"\nurl = "https://example.com/a.git"\n'
     found, file = settings(clone), clone / "repertory.toml"
     trust = Workspace(found, clone).trust
