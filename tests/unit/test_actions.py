@@ -1,4 +1,4 @@
-"""Verbs of names and requests fall into classes of actions."""
+"""Actions, such as create or delete, are recognised by the verbs of names and requests."""
 
 import pytest
 
@@ -35,19 +35,19 @@ from repertory.catalogue.actions import agreement, kind_of, of_name, of_request,
     ],
 )
 def test_a_name_has_the_action_of_its_first_verb(name: str, action: str) -> None:
-    """In any spelling, and also behind the name of a server."""
+    """The verb is found in any spelling, and after a server's name."""
     assert action in of_name(name)
 
 
 def test_the_first_verb_of_a_name_decides() -> None:
-    """A name may have a noun that is a verb, too."""
+    """Later words of a name may be nouns that look like verbs."""
     assert of_name("delete_search") == of_name("delete")
     assert of_name("create_merge_request") == of_name("create")
 
 
 @pytest.mark.parametrize("name", ["notes", "pdf-tables", "", "created", "4"])
 def test_a_name_without_a_verb_has_no_action(name: str) -> None:
-    """Only whole words count."""
+    """Only whole words count as verbs."""
     assert of_name(name) == frozenset()
 
 
@@ -68,17 +68,17 @@ def test_a_name_without_a_verb_has_no_action(name: str) -> None:
         ("turn the kitchen light off at night", "stop"),
         ("switch on the pump", "run"),
         ("please shut down the pump", "stop"),
-        ("turn the pages on the desk into a file", "convert"),  # "on" has an object
+        ("turn the pages on the desk into a file", "convert"),  # "on" is a preposition here
         ("get an operation scheduled", "create"),
         ("get an operation scheduled", "read"),
     ],
 )
 def test_a_request_asks_for_the_action_of_its_first_verb(text: str, action: str) -> None:
-    """Words that may stand before the verb of a request are passed over."""
+    """Introductory words before the verb, such as "please" or "can you", are skipped."""
     assert action in of_request(text)
 
 
-def test_a_verb_with_which_a_request_begins_counts() -> None:
+def test_get_is_a_verb_only_at_the_beginning_of_a_request() -> None:
     """``get`` is the verb of ``get the file``, but not of ``how do I get to delete a file``."""
     assert of_request("get the file") == of_name("get")
     assert of_request("how do I get to delete a file") == of_name("delete")
@@ -100,13 +100,13 @@ def test_a_verb_with_which_a_request_begins_counts() -> None:
         ("find a tool that", "find"),
     ],
 )
-def test_what_only_asks_for_a_tool_is_no_request(text: str, verb: str) -> None:
+def test_asking_for_a_tool_is_not_the_action(text: str, verb: str) -> None:
     """``find`` is the verb of "find a tool", but not of "find a tool to create a note"."""
     assert of_request(text) == of_name(verb)
 
 
-def test_a_particle_tells_what_a_verb_does() -> None:
-    """Also if there are two of them; without one, the verb means something else."""
+def test_a_particle_decides_the_action_of_a_verb() -> None:
+    """``turn on`` and ``turn off`` differ; without a particle, the verb means something else."""
     both = of_name("turn_on_lamp") | of_name("turn_off_lamp")
     assert of_name("turn_lamp_on_or_off") == both
     assert of_name("turn_on_lamp").isdisjoint(of_name("turn_off_lamp"))
@@ -115,7 +115,7 @@ def test_a_particle_tells_what_a_verb_does() -> None:
 
 
 def test_a_long_request_to_get_something_reads_it() -> None:
-    """The last word of it says something about what is read."""
+    """A participle at the end describes the object, so it adds no action."""
     assert of_request("get the list of all the notes created") == of_name("get")
 
 
@@ -129,12 +129,12 @@ def test_a_long_request_to_get_something_reads_it() -> None:
     ],
 )
 def test_a_request_without_a_verb_asks_for_no_action(text: str) -> None:
-    """Only the first words are read."""
+    """Only the first words are searched for a verb."""
     assert of_request(text) == frozenset()
 
 
 def test_a_very_long_request_is_read_at_its_beginning() -> None:
-    """The cost does not grow with the text."""
+    """The cost must not grow with the text."""
     assert of_request("x" * 32_000 + " delete it") == frozenset()
     assert of_request("delete " + "x" * 32_000) == of_name("delete")
 
@@ -190,8 +190,8 @@ def test_actions_agree_if_they_have_one_in_common(asked: str, name: str, expecte
         ("a payroll tool for teams", "a payroll tool for teams"),
     ],
 )
-def test_what_only_asks_is_left_out(text: str, rest: str) -> None:
-    """A greeting, thanks, and the words for a tool; unless nothing else is left."""
+def test_courtesy_is_removed_from_a_query(text: str, rest: str) -> None:
+    """Greetings, thanks and words that ask for a tool are removed, unless nothing else is left."""
     assert without_courtesy(text) == rest
 
 
@@ -208,6 +208,6 @@ def test_what_only_asks_is_left_out(text: str, rest: str) -> None:
         ("", ""),
     ],
 )
-def test_the_kind_that_is_wanted_may_come_last(text: str, kind: str) -> None:
-    """As the object of a verb, and in the plural, it is a thing itself."""
+def test_a_query_may_end_with_the_wanted_kind(text: str, kind: str) -> None:
+    """As the object of a verb, or in the plural, the word does not name the wanted kind."""
     assert kind_of(text) == kind

@@ -1,4 +1,4 @@
-"""Sources whose content is fetched: what a configuration may have, and what a found one may not."""
+"""Sources whose content is fetched: recognising, adding and removing them, and trust in them."""
 
 import threading
 from collections.abc import Callable
@@ -50,7 +50,7 @@ def settings(project: Path) -> Settings:
 
 
 def names(project: Path) -> set[str]:
-    """The names of the sources that may be read, without that of all documents."""
+    """The names of the trusted sources, except ``documents``."""
     sources = Workspace(settings(project), project).catalogue().sources
     return {source.name for source in sources if source.is_trusted} - {"documents"}
 
@@ -61,7 +61,7 @@ def trust(project: Path) -> None:
 
 
 def test_a_found_configuration_fetches_nothing(project: Path, repository: Repository) -> None:
-    """Until the user trusts it: no process is started, and no server is asked."""
+    """Until the user trusts it, no process is started and no server is asked."""
     write(project / "repertory.toml", GIT.format("acme", repository.path))
     workspace = Workspace(settings(project), project)
     [source] = [one for one in workspace.catalogue().sources if one.name == "acme"]
@@ -83,12 +83,12 @@ def test_a_found_configuration_fetches_nothing(project: Path, repository: Reposi
     [source] = [one for one in again.sources if one.name == "acme"]
     source.refresh()
     assert [item.id for item in source.scan().items] == ["acme/skills/pdf"]
-    assert source.identity() == identity  # so the index keeps what it has
+    assert source.identity() == identity  # so the index keeps its entries
 
 
 @pytest.mark.parametrize("kind", ["git", "marketplace", "archive"])
 def test_no_type_is_fetched_without_trust(project: Path, kind: str) -> None:
-    """Nor shown with its password."""
+    """Each fetched type needs trust, and its URL is shown without the password."""
     text = f'[[sources]]\ntype = "{kind}"\nname = "e"\nurl = "https://ada:pa55@h.invalid/x.zip"\n'
     write(project / "repertory.toml", text)
     workspace = Workspace(settings(project), project)
@@ -98,8 +98,8 @@ def test_no_type_is_fetched_without_trust(project: Path, kind: str) -> None:
     assert "pa55" not in reason
 
 
-def test_what_awaits_trust_is_named_with_the_variables_that_it_sends(project: Path) -> None:
-    """And with the server that gets them, by searches and by what trusts the file."""
+def test_an_untrusted_source_is_shown_with_the_variables_that_it_sends(project: Path) -> None:
+    """Searches and trust requests show the URL, the called server, and the variables sent to it."""
     write(
         project / "repertory.toml",
         '[[sources]]\ntype = "openapi"\nname = "e"\nurl = "https://h.invalid/openapi.json"\n'
@@ -115,10 +115,10 @@ def test_what_awaits_trust_is_named_with_the_variables_that_it_sends(project: Pa
     assert trust_request(project / "repertory.toml", settings(project).flags).wishes == [place]
 
 
-def test_fetched_sources_come_on_top_of_those_that_are_found(
+def test_fetched_sources_are_added_to_the_discovered_sources(
     project: Path, own_home: Path, repository: Repository
 ) -> None:
-    """A configuration with others has these instead of what is found."""
+    """Configured local sources replace the discovered ones; explicit paths replace all sources."""
     found = names(project)
     write(project / "repertory.toml", GIT.format("acme", repository.path))
     trust(project)
@@ -136,7 +136,7 @@ def test_fetched_sources_come_on_top_of_those_that_are_found(
 def test_a_policy_of_a_found_file_changes_no_fetched_item(
     project: Path, own_home: Path, repository: Repository
 ) -> None:
-    """It may change the items of its own folder alone."""
+    """A project's policy applies only to the items of its own folder."""
     write(own_home / ".config" / "repertory" / "config.toml", GIT.format("mine", repository.path))
     text = '[[policy]]\nitem = "mine/skills/pdf"\npin = ["deploy"]\n'
     write(project / "repertory.toml", text)
@@ -164,7 +164,7 @@ def test_a_policy_of_a_found_file_changes_no_fetched_item(
 )
 @pytest.mark.usefixtures("repository")
 def test_addresses_are_recognised(tmp_path: Path, text: str, kind: str, name: str) -> None:
-    """By how they look and what is there, without a request."""
+    """The type and name follow from the address and the local files, without a request."""
     (tmp_path / "local.zip").write_bytes(zipped({"a.md": "x"}))
     found = recognise(Address(text, tmp_path, {}))
     assert (found.entry["type"], found.entry["name"]) == (kind, name)
@@ -172,26 +172,26 @@ def test_addresses_are_recognised(tmp_path: Path, text: str, kind: str, name: st
 
 @pytest.mark.parametrize("text", ["./gone", "", "host", "ext::sh -c id", "--help", "file:///etc"])
 def test_other_addresses_are_refused(tmp_path: Path, text: str) -> None:
-    """With the types that are known."""
+    """Missing paths, bare host names, options and other schemes are not recognised."""
     with pytest.raises(UsageError, match="is not recognised"):
         recognise(Address(text, tmp_path, {}))
 
 
 def test_an_address_in_the_home_of_an_unknown_user_is_refused(tmp_path: Path) -> None:
-    """As in a configuration."""
+    """The error is the same as for such a path in a configuration."""
     with pytest.raises(ConfigurationError, match="names a home that is unknown"):
         recognise(Address("~unknown-user/skills", tmp_path, {}))
 
 
-def test_every_recognised_type_is_a_type_of_source() -> None:
-    """And fetches its content."""
+def test_every_recognised_type_is_a_fetched_source() -> None:
+    """The registry of sources knows each recognised type, and that its content is fetched."""
     from repertory.sources.registry import fetches  # noqa: PLC0415 - beside the other table
 
     assert all(fetches({"type": kind}) for kind in adding._TYPES)
 
 
-def test_what_is_shown_of_urls_has_no_secrets() -> None:
-    """No user, password, query or fragment."""
+def test_displayed_urls_have_no_secrets() -> None:
+    """User, password, query and fragment are removed."""
     url = "https://ada:pa55@example.com:8443/a/b?token=s3cret#part"
     assert shown(url) == "https://example.com:8443/a/b"
     assert masked(f"fatal: '{url}': gone") == "fatal: 'https://example.com:8443/a/b': gone"
@@ -199,10 +199,10 @@ def test_what_is_shown_of_urls_has_no_secrets() -> None:
     assert shown("git@host:x/y") == "git@host:x/y"
 
 
-def test_what_is_written_while_a_question_is_open_stays(
+def test_edits_during_the_confirmation_are_kept(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the entry is removed, from the file as it is then."""
+    """Only the entry is removed, from the file as it is after the answer."""
     file = write(project / "repertory.toml", GIT.format("sailing", "https://example.com/sailing"))
 
     def answered(*_: object, **__: object) -> None:
@@ -214,27 +214,27 @@ def test_what_is_written_while_a_question_is_open_stays(
     assert file.read_text() == "[search]\nlimit = 7\n"
 
 
-class NeverThere:
-    """A source that is fetched until that is cancelled."""
+class HangingSource:
+    """A source whose fetch lasts until it is cancelled."""
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()
         self.is_asked = False
 
     def refresh(self, *, may_ask: bool) -> None:
-        """Wait."""
+        """Wait for the cancellation."""
         self.is_asked = True
         assert not may_ask
         assert self.cancelled.wait(30)
 
     def cancel(self) -> None:
-        """Let it end."""
+        """End the fetch."""
         self.cancelled.set()
 
 
 def test_ctrl_c_ends_a_fetch_that_has_just_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The signal comes before its result is waited for."""
-    source = NeverThere()
+    """The signal arrives before the fetch's result is awaited."""
+    source = HangingSource()
 
     class Interrupted(ThreadPoolExecutor):
         @override
@@ -250,8 +250,8 @@ def test_ctrl_c_ends_a_fetch_that_has_just_begun(monkeypatch: pytest.MonkeyPatch
     assert source.cancelled.is_set()
 
 
-def test_ctrl_c_while_its_thread_starts_begins_no_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread whose start is interrupted is not waited for, so it must have nothing to do."""
+def test_ctrl_c_while_the_thread_starts_begins_no_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread whose start is interrupted is never joined, so it must not begin the fetch."""
     start = threading.Thread.start
 
     def interrupted(thread: threading.Thread) -> None:
@@ -259,7 +259,7 @@ def test_ctrl_c_while_its_thread_starts_begins_no_fetch(monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
-    source = NeverThere()
+    source = HangingSource()
     with pytest.raises(KeyboardInterrupt):
         add._refresh(cast("Source", source), may_ask=False)
     assert not source.is_asked

@@ -1,4 +1,4 @@
-"""What a tool's result says to a model, in the adapters for agent frameworks."""
+"""The text that a model gets for a tool's result, in the adapters for agent frameworks."""
 
 from typing import Any
 
@@ -26,8 +26,11 @@ IMAGE = {"type": "image", "data": "AAA=", "mimeType": "image/png"}
         ([{"type": "text", "text": "", "resource": "odd"}], None, ""),
     ],
 )
-def test_a_model_reads_all_that_a_tool_says(
+def test_the_result_of_a_tool_becomes_text_for_a_model(
     content: list[dict[str, Any]], data: object, words: str
 ) -> None:
-    """A text is also that of a resource in the result; of all else, a model learns that it is."""
+    """Structured data is used if no text exists.
+
+    Other content is named by its URI or media type.
+    """
     assert words_of(CallResult(content=content, structured_content=data)) == words

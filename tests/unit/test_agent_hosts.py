@@ -1,4 +1,4 @@
-"""Connecting agent hosts: their files on all systems, states, plans, and undoing."""
+"""Connecting agent hosts: configuration files per system, states, plans, and undoing."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from tests.support.host_files import BOM, files
 LOCAL = OurServer(["/opt/repertory", "mcp"])
 TEAM = OurServer(["/opt/repertory", "mcp"], "https://team.example/mcp", "secret-key")
 
-# Where each host keeps its files: those of Linux, macOS and Windows, and that of a project.
+# The configuration file of each host on Linux, macOS and Windows, and in a project.
 PATHS = {
     "claude-code": ("~/.claude.json", "~/.claude.json", "~/.claude.json", ".mcp.json"),
     "claude-desktop": (
@@ -69,7 +69,7 @@ SCOPED = [(host, scope) for host in HOSTS for scope in host.places]
 
 
 def named(value: object) -> str:
-    """The name of a parameter."""
+    """The id of a parameter."""
     return value.id if isinstance(value, Host) else str(value)
 
 
@@ -79,14 +79,14 @@ def machine(root: Path, system: System = System.LINUX, **environment: str) -> Ma
 
 
 def target(root: Path, host: Host, scope: Scope = Scope.USER) -> Target:
-    """The configuration of a host on a machine with Linux."""
+    """The configuration of a host on Linux."""
     found = target_for(host, scope, machine(root))
     assert found
     return found
 
 
 def put(at: Target, data: bytes | None) -> None:
-    """Write the file of a host, unless it shall be missing."""
+    """Write the file of a host; None leaves it missing."""
     if data is not None:
         at.file.parent.mkdir(parents=True, exist_ok=True)
         at.file.write_bytes(data)
@@ -108,7 +108,7 @@ def undo(at: Target, records: Records) -> None:
 
 
 def everything(root: Path) -> dict[str, bytes | None]:
-    """The files and folders below a folder; None for others."""
+    """The content of each file below a folder; None for other entries."""
     return {
         str(path.relative_to(root)): path.read_bytes() if path.is_file() else None
         for path in root.rglob("*")
@@ -118,7 +118,7 @@ def everything(root: Path) -> dict[str, bytes | None]:
 @pytest.mark.parametrize("name", PATHS)
 @pytest.mark.parametrize("system", System)
 def test_each_host_has_its_file(tmp_path: Path, name: str, system: System) -> None:
-    """The table has the documented places of all three systems."""
+    """The configuration files are at the documented paths of all three systems."""
     here = machine(tmp_path, system)
     *own, shared = PATHS[name]
     user = target_for(host_named(name), Scope.USER, here)
@@ -129,7 +129,7 @@ def test_each_host_has_its_file(tmp_path: Path, name: str, system: System) -> No
 
 
 def test_every_host_is_in_the_tests() -> None:
-    """A new host needs its paths, and files that are like those of its users."""
+    """A new host needs its paths, and files like those of its users."""
     assert [host.id for host in HOSTS] == list(PATHS)
 
 
@@ -149,7 +149,7 @@ def test_every_host_is_in_the_tests() -> None:
 def test_variables_move_a_file(
     tmp_path: Path, name: str, system: System, variable: str, file: str
 ) -> None:
-    """The hosts follow them, too."""
+    """The environment variables that the hosts follow move the file here, too."""
     here = machine(tmp_path, system, **{variable: str(tmp_path / "moved")})
     found = target_for(host_named(name), Scope.USER, here)
     assert found
@@ -157,14 +157,14 @@ def test_variables_move_a_file(
 
 
 def test_relative_folders_of_variables_are_ignored(tmp_path: Path) -> None:
-    """The XDG specification says so."""
+    """The XDG specification requires this."""
     found = target_for(host_named("zed"), Scope.USER, machine(tmp_path, XDG_CONFIG_HOME="config"))
     assert found
     assert found.file == tmp_path / "home/.config/zed/settings.json"
 
 
 def test_an_existing_file_is_preferred(tmp_path: Path) -> None:
-    """Opencode reads both names; a second file is not made."""
+    """Opencode reads both names; no second file is created."""
     file = tmp_path / "home/.config/opencode/opencode.jsonc"
     file.parent.mkdir(parents=True)
     file.write_text("{}")
@@ -173,7 +173,7 @@ def test_an_existing_file_is_preferred(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", HOSTS, ids=named)
 def test_a_host_is_found_by_its_folder(tmp_path: Path, host: Host) -> None:
-    """Nothing is found in an empty home; the folder of a host is enough."""
+    """No host is found in an empty home; a host's folder is enough to find it."""
     here = machine(tmp_path, PATH=str(tmp_path / "bin"))
     assert not host.is_installed(here)
     here.folder(host.traces[0]).mkdir(parents=True)
@@ -183,7 +183,7 @@ def test_a_host_is_found_by_its_folder(tmp_path: Path, host: Host) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows finds programs by their suffix")
 def test_a_host_is_found_by_its_program(tmp_path: Path) -> None:
-    """Before its first start it has no folder."""
+    """Before its first start, a host has no folder."""
     program_file = tmp_path / "bin" / "codex"
     program_file.parent.mkdir()
     program_file.write_text("#!/bin/sh\n")
@@ -200,7 +200,7 @@ CASES = [
 
 @pytest.mark.parametrize(("host", "scope", "kind"), CASES)
 def test_undoing_restores_every_byte(tmp_path: Path, host: Host, scope: Scope, kind: str) -> None:
-    """Of a file in use or empty, of none, and of its folder; nothing is left beside it."""
+    """The file or its absence, and its folder, are as before, without additional files."""
     at, records = target(tmp_path, host, scope), Records(tmp_path / "data")
     put(at, files(host.id, host.servers)[kind])
     before = everything(tmp_path)
@@ -226,7 +226,7 @@ def test_undoing_restores_every_byte(tmp_path: Path, host: Host, scope: Scope, k
 
 @pytest.mark.parametrize(("host", "scope", "kind"), CASES)
 def test_undoing_keeps_later_edits(tmp_path: Path, host: Host, scope: Scope, kind: str) -> None:
-    """Only our entry goes; a comment that the user has added meanwhile stays."""
+    """Only our entry is removed; a comment that the user added meanwhile stays."""
     at, records = target(tmp_path, host, scope), Records(tmp_path / "data")
     before = files(host.id, host.servers)[kind]
     put(at, before)
@@ -248,7 +248,7 @@ def test_undoing_keeps_later_edits(tmp_path: Path, host: Host, scope: Scope, kin
 def test_undoing_restores_every_byte_of_any_file(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Whatever a configuration has, with an entry of our name or without."""
+    """Any content is restored, with or without an earlier entry of our name."""
     root = tmp_path_factory.mktemp("any")
     host = data.draw(st.sampled_from(HOSTS))
     at, records = target(root, host), Records(root / "data")
@@ -260,8 +260,8 @@ def test_undoing_restores_every_byte_of_any_file(
     assert at.file.read_bytes() == text.encode()
 
 
-def test_an_entry_from_before_comes_back(tmp_path: Path) -> None:
-    """Also after other edits."""
+def test_undoing_restores_an_earlier_entry_of_our_name(tmp_path: Path) -> None:
+    """The entry is restored even if the file was edited meanwhile."""
     at, records = target(tmp_path, host_named("cursor")), Records(tmp_path / "data")
     put(at, b'{"mcpServers": {"repertory": {"command": "mine"}}}')
     connect(at, records)
@@ -274,7 +274,7 @@ def test_an_entry_from_before_comes_back(tmp_path: Path) -> None:
 
 
 def test_edits_between_two_connections_stay(tmp_path: Path) -> None:
-    """Connecting again with other options is as if the first one was undone before."""
+    """Connecting again with other options works as if the first connection had been undone."""
     at, records = target(tmp_path, host_named("gemini")), Records(tmp_path / "data")
     put(at, b'{\n  "a": 1\n}\n')
     connect(at, records)
@@ -284,8 +284,8 @@ def test_edits_between_two_connections_stay(tmp_path: Path) -> None:
     assert at.file.read_bytes() == b'{\n  "a": 2\n}\n'
 
 
-def test_without_a_record_only_the_entry_goes(tmp_path: Path) -> None:
-    """As on another machine that shares the configuration."""
+def test_undoing_without_a_record_removes_only_the_entry(tmp_path: Path) -> None:
+    """The record is missing on another machine that shares the configuration."""
     at = target(tmp_path, host_named("claude-desktop"))
     put(at, b"{}")
     connect(at, Records(tmp_path / "data"))
@@ -294,7 +294,7 @@ def test_without_a_record_only_the_entry_goes(tmp_path: Path) -> None:
 
 
 def test_settings_of_the_user_in_the_entry_stay(tmp_path: Path) -> None:
-    """Such as a timeout; they make no difference to whether the host is connected."""
+    """Settings such as a timeout do not affect whether the host counts as connected."""
     at, records = target(tmp_path, host_named("codex")), Records(tmp_path / "data")
     put(at, b"[mcp_servers.repertory]\ncommand = 'old'\nstartup_timeout_sec = 60\n")
     wanted = entry_for(at.host, at.scope, machine(tmp_path), LOCAL)
@@ -307,10 +307,10 @@ def test_settings_of_the_user_in_the_entry_stay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("server", [LOCAL, TEAM], ids=["program", "url"])
 @pytest.mark.parametrize("host", [one for one in HOSTS if Scope.PROJECT in one.places], ids=named)
-def test_an_entry_of_a_stranger_s_project_starts_nothing_else(
+def test_foreign_settings_in_a_project_s_entry_are_removed(
     tmp_path: Path, host: Host, server: OurServer
 ) -> None:
-    """Its variables, folders and permissions go, and the difference shows it; a timeout stays."""
+    """Variables, folders and permissions are shown as a difference and removed; a timeout stays."""
     at, records = target(tmp_path, host, Scope.PROJECT), Records(tmp_path / "data")
     wanted = entry_for(host, at.scope, machine(tmp_path), server)
     tables = ("env", "environment", "headers", "http_headers", "env_http_headers")
@@ -326,7 +326,7 @@ def test_an_entry_of_a_stranger_s_project_starts_nothing_else(
 
 @pytest.mark.parametrize("host", [one for one in HOSTS if one.remote], ids=named)
 def test_a_key_goes_to_no_other_server(tmp_path: Path, host: Host) -> None:
-    """It stays as long as the URL does; other headers of the user always stay."""
+    """The key stays if the URL is the same, and is removed if the URL changes."""
     at, records = target(tmp_path, host), Records(tmp_path / "data")
     connect(at, records, TEAM)
     as_it_was = at.file.read_bytes()
@@ -339,8 +339,8 @@ def test_a_key_goes_to_no_other_server(tmp_path: Path, host: Host) -> None:
     assert entry_in(at.file.read_bytes(), host.syntax, host.keys) == wanted
 
 
-def test_the_variable_of_a_header_with_the_key_goes_to_no_other_server(tmp_path: Path) -> None:
-    """Codex fills headers from variables, too."""
+def test_a_header_variable_with_the_key_goes_to_no_other_server(tmp_path: Path) -> None:
+    """Codex can fill headers from variables. Only the one with the key is removed."""
     at, records = target(tmp_path, host_named("codex")), Records(tmp_path / "data")
     put(
         at,
@@ -353,7 +353,7 @@ def test_the_variable_of_a_header_with_the_key_goes_to_no_other_server(tmp_path:
 
 
 def test_other_headers_of_the_user_stay(tmp_path: Path) -> None:
-    """Beside the one with the key."""
+    """Only the ``Authorization`` header is replaced, whatever its case."""
     at, records = target(tmp_path, host_named("cursor")), Records(tmp_path / "data")
     headers = {"X-Team": "a", "authorization": "Bearer old"}
     put(
@@ -371,7 +371,7 @@ def test_other_headers_of_the_user_stay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", HOSTS, ids=named)
 def test_the_state_of_a_host(tmp_path: Path, host: Host) -> None:
-    """It is read from the file; a server that was chosen before counts as connected."""
+    """The state is read from the file; a host connected to another server counts as connected."""
     at, records = target(tmp_path, host), Records(tmp_path / "data")
     wanted = entry_for(host, at.scope, machine(tmp_path), LOCAL)
     assert state_of(at, wanted) == (State.MISSING, "")
@@ -387,7 +387,7 @@ def test_the_state_of_a_host(tmp_path: Path, host: Host) -> None:
 
 @pytest.mark.parametrize("host", HOSTS, ids=named)
 def test_a_key_is_written_only_where_a_host_reads_no_variable(tmp_path: Path, host: Host) -> None:
-    """Claude Desktop has no servers by URL, and Zed no variables."""
+    """Claude Desktop supports no servers by URL, and Zed no variables."""
     entry = str(entry_for(host, Scope.USER, machine(tmp_path), TEAM))
     assert ("secret-key" in entry) == (host.id in {"claude-desktop", "zed"})
     assert ("REPERTORY_SERVER_API_KEY" in entry) == (host.id != "zed")
@@ -400,7 +400,7 @@ def test_a_key_is_written_only_where_a_host_reads_no_variable(tmp_path: Path, ho
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
 def test_permissions_stay(tmp_path: Path, mode: int) -> None:
-    """Of the file; its backup has the same."""
+    """The file keeps its mode, and its backup gets the same mode."""
     at, records = target(tmp_path, host_named("zed")), Records(tmp_path / "data")
     put(at, b"{}")
     at.file.chmod(mode)
@@ -412,7 +412,7 @@ def test_permissions_stay(tmp_path: Path, mode: int) -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
 def test_a_new_file_of_the_user_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may get keys; that of a project is shared. The umask, which all threads share, stays."""
+    """It may contain keys; a project's file is shared. The process-wide umask is not changed."""
     records, old = Records(tmp_path / "data"), os.umask(0o022)
     try:
         monkeypatch.setattr(os, "umask", lambda _mask: pytest.fail("the umask was changed"))
@@ -425,10 +425,10 @@ def test_a_new_file_of_the_user_is_private(tmp_path: Path, monkeypatch: pytest.M
         os.umask(old)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_link_is_written_through(tmp_path: Path, exists: bool) -> None:
-    """As of a repository of dotfiles: the link stays, the backup is beside the link."""
+    """Users link their dotfiles. The link stays, and the backup is beside the link."""
     at, records = target(tmp_path, host_named("zed")), Records(tmp_path / "data")
     real = tmp_path / "dotfiles" / "zed.json"
     real.parent.mkdir()
@@ -451,7 +451,7 @@ def test_a_link_is_written_through(tmp_path: Path, exists: bool) -> None:
 
 @pytest.mark.parametrize("is_folder", [False, True])
 def test_a_link_of_a_project_is_not_followed_out_of_it(tmp_path: Path, is_folder: bool) -> None:
-    """A clone neither changes the user's files nor gets a copy of them."""
+    """A cloned project can neither change the user's files nor obtain a copy of them."""
     at, records = target(tmp_path, host_named("gemini"), Scope.PROJECT), Records(tmp_path / "d")
     project = machine(tmp_path).project
     mine = tmp_path / "mine" / at.file.name
@@ -472,7 +472,7 @@ def test_a_link_of_a_project_is_not_followed_out_of_it(tmp_path: Path, is_folder
 
 
 def test_a_link_inside_of_a_project_is_followed(tmp_path: Path) -> None:
-    """As those of the user are."""
+    """A project's link is refused only if it leads out of the project."""
     at, records = target(tmp_path, host_named("gemini"), Scope.PROJECT), Records(tmp_path / "d")
     inside = machine(tmp_path).project / "inside"
     inside.mkdir(parents=True)
@@ -481,8 +481,8 @@ def test_a_link_inside_of_a_project_is_followed(tmp_path: Path) -> None:
     assert b"repertory" in (inside / at.file.name).read_bytes()
 
 
-def test_a_link_put_in_after_the_plan_is_noticed(tmp_path: Path) -> None:
-    """Nothing is written where it leads."""
+def test_a_link_created_after_the_plan_is_noticed(tmp_path: Path) -> None:
+    """Nothing is written to its target."""
     at, records = target(tmp_path, host_named("cursor"), Scope.PROJECT), Records(tmp_path / "data")
     put(at, b"{}")
     (tmp_path / "mine").write_bytes(b"{}")
@@ -495,7 +495,7 @@ def test_a_link_put_in_after_the_plan_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_change_after_the_plan_is_noticed(tmp_path: Path) -> None:
-    """Nothing is written over it."""
+    """A changed file is not overwritten, and a removed file is reported."""
     at, records = target(tmp_path, host_named("cursor")), Records(tmp_path / "data")
     put(at, b"{}")
     change = connecting(at, {"command": "x"}, records)
@@ -509,8 +509,8 @@ def test_a_change_after_the_plan_is_noticed(tmp_path: Path) -> None:
         writing.connect(change, records)
 
 
-def test_of_two_commands_at_once_one_writes(tmp_path: Path) -> None:
-    """The other one says that the file has changed; no half file is ever there."""
+def test_only_one_of_several_concurrent_commands_writes(tmp_path: Path) -> None:
+    """The others report that the file has changed, and no partial file is left."""
     at, records = target(tmp_path, host_named("cursor")), Records(tmp_path / "data")
     put(at, b"{}")
     changes = [connecting(at, {"command": f"program {n}"}, records) for n in range(8)]
@@ -548,7 +548,7 @@ def test_a_file_that_cannot_be_read_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["claude-desktop", "windsurf"])
 def test_a_project_whose_path_is_no_unicode_is_refused(tmp_path: Path, name: str) -> None:
-    """The entry has to name it, and no file can."""
+    """The entry must contain the path, which the file cannot represent."""
     at = target(tmp_path, host_named(name))
     project = tmp_path / os.fsdecode(b"caf\xe9")
     odd = Machine(System.LINUX, tmp_path / "home", project, {})
@@ -562,7 +562,7 @@ def test_a_project_whose_path_is_no_unicode_is_refused(tmp_path: Path, name: str
 def test_a_folder_that_may_not_be_read_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a configuration that is unreadable; the error is simulated, since root reads all."""
+    """It is shown as unreadable. The error is simulated, because root can read everything."""
     at = target(tmp_path, host_named("vscode"), Scope.PROJECT)
 
     def refuse(*_: object, **_options: object) -> int:
@@ -575,8 +575,8 @@ def test_a_folder_that_may_not_be_read_is_shown(
     assert (shown["state"], shown["exists"]) == (State.UNREADABLE, False)
 
 
-def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
-    """It cannot be read, and nothing is made in it."""
+def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    """The error says that the path is not a regular file."""
     at = target(tmp_path, host_named("goose"))
     at.file.mkdir(parents=True)
     with pytest.raises(ConfigurationError, match="it is not a regular file"):
@@ -584,8 +584,8 @@ def test_a_folder_in_the_place_of_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    """The error says so, and the file is as it was."""
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    """The file stays unchanged."""
     at, records = target(tmp_path, host_named("gemini")), Records(tmp_path / "data")
     put(at, b"{}")
     at.file.parent.chmod(0o500)
@@ -594,8 +594,8 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     assert at.file.read_bytes() == b"{}"
 
 
-def test_a_data_directory_that_cannot_be_written(tmp_path: Path) -> None:
-    """Then nothing could be undone, so nothing is written."""
+def test_nothing_is_written_if_the_data_directory_is_not_writable(tmp_path: Path) -> None:
+    """Without a record, the change could not be undone."""
     at = target(tmp_path, host_named("gemini"))
     put(at, b"{}")
     (tmp_path / "data").write_text("a file")
@@ -604,8 +604,8 @@ def test_a_data_directory_that_cannot_be_written(tmp_path: Path) -> None:
     assert at.file.read_bytes() == b"{}"
 
 
-def test_a_lost_backup_is_not_trusted(tmp_path: Path) -> None:
-    """If it was changed or removed, only the entry goes."""
+def test_a_changed_backup_is_not_restored(tmp_path: Path) -> None:
+    """If the backup was changed, undoing only removes the entry."""
     at, records = target(tmp_path, host_named("cursor")), Records(tmp_path / "data")
     put(at, b'{\n  "a": 1\n}\n')
     connect(at, records)
@@ -625,8 +625,8 @@ def test_a_lost_backup_is_not_trusted(tmp_path: Path) -> None:
         ("https://team.example/mcp-tools", "https://team.example/mcp-tools/mcp"),
     ],
 )
-def test_the_endpoint_of_a_url(url: str, expected: str) -> None:
-    """The address of a server is enough."""
+def test_the_endpoint_follows_from_the_server_s_url(url: str, expected: str) -> None:
+    """``/mcp`` is added to the path unless it is already there."""
     assert endpoint(url) == expected
 
 
@@ -641,8 +641,8 @@ def test_the_endpoint_of_a_url(url: str, expected: str) -> None:
         "https://a?",
     ],
 )
-def test_what_is_no_url(url: str) -> None:
-    """It is refused before a file is read."""
+def test_an_invalid_server_url_is_refused(url: str) -> None:
+    """URLs with another scheme, without a host, or with a password or query are refused."""
     with pytest.raises(UsageError, match="it must be a URL like"):
         endpoint(url)
 
@@ -650,8 +650,8 @@ def test_what_is_no_url(url: str) -> None:
 @pytest.mark.parametrize(
     ("data", "said"), [(b"", "a key"), (b"a\nb", "a key"), (b"\xff", "not text")]
 )
-def test_a_file_without_a_key(tmp_path: Path, data: bytes, said: str) -> None:
-    """The message names the file."""
+def test_a_key_file_without_a_key_is_refused(tmp_path: Path, data: bytes, said: str) -> None:
+    """The message says whether the file is missing, binary, or not exactly one line."""
     file = tmp_path / "key"
     file.write_bytes(data)
     with pytest.raises(UsageError, match=said):
@@ -669,14 +669,14 @@ def test_a_file_without_a_key(tmp_path: Path, data: bytes, said: str) -> None:
         ("/home/anna/.cache/uv/archive-v0/x1/bin/repertory", "https://team.example/mcp", False),
     ],
 )
-def test_a_program_that_may_vanish(
+def test_a_temporary_program_causes_a_warning(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     program: str,
     server_url: str,
     is_in_cache: bool,
 ) -> None:
-    """It is said where uvx or pipx runs it from a cache."""
+    """If uvx or pipx runs it from a cache, a permanent installation is suggested."""
     at, server = target(tmp_path, host_named("cursor")), OurServer([program, "mcp"], server_url)
     wanted = entry_for(at.host, at.scope, machine(tmp_path), server)
     outcome(connecting(at, wanted, Records(tmp_path)), None, server, undo=False)
@@ -684,6 +684,6 @@ def test_a_program_that_may_vanish(
 
 
 def test_the_program_is_named_by_its_path() -> None:
-    """A host that was started from a desktop has no search path of a shell."""
+    """A host started from a desktop does not have the shell's search path."""
     assert Path(program()[0]).is_absolute()
     assert Path(program()[0]).exists()

@@ -1,4 +1,4 @@
-"""The cache of answers: bounded by their size, for one engine at a time."""
+"""The cache of encoded answers: bounded by size, for one engine at a time."""
 
 from repertory.search.answer import Answer, Mode
 from repertory.search.query import Query
@@ -10,12 +10,12 @@ ANSWER = Answer(query="a", hits=[], threshold=0.3, mode=Mode.KEYWORD)
 
 
 def encoded(size: int) -> EncodedAnswer:
-    """An answer with so many bytes of JSON."""
+    """An answer with ``size`` bytes of JSON."""
     return EncodedAnswer(ANSWER, b"x" * size)
 
 
-def test_the_answers_that_were_used_least_lately_are_forgotten() -> None:
-    """Of all sizes together; an answer that is too large is not kept, and evicts no other."""
+def test_the_least_recently_used_answers_are_evicted() -> None:
+    """The total size is bounded. A larger answer is not kept, and evicts nothing."""
     cache, engine = AnswerCache(10), keyword_engine([skill("bread")])
     keys = [(Query(text=text), None) for text in "abcd"]
     for key in keys[:2]:
@@ -30,7 +30,7 @@ def test_the_answers_that_were_used_least_lately_are_forgotten() -> None:
 
 
 def test_another_engine_starts_with_an_empty_cache() -> None:
-    """It is another version of the index."""
+    """Another engine has another version of the index, so its answers may differ."""
     cache, key = AnswerCache(10), (Query(text="a"), None)
     one, other = (keyword_engine([skill(name)]) for name in ("bread", "cake"))
     cache.put(one, key, encoded(4))

@@ -1,4 +1,4 @@
-"""File systems that take upper and lower case for the same, as that of macOS does."""
+"""Sources on file systems that ignore the case or Unicode form of names, as macOS does."""
 
 import sys
 import unicodedata
@@ -17,14 +17,14 @@ from tests.support.builders import write
 from tests.support.folders import any_spelling
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it stands in for macOS")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it simulates macOS on Linux")
 
 SKILL = "---\nname: s\ndescription: Does something.\n---\n"
 DOCUMENT = "# Leave\n\nHow to take a day off.\n"
 
 
 def ids(root: Path, entries: list[dict[str, Any]], *, found: bool = False) -> list[str]:
-    """The ids of the items of some sources."""
+    """The ids of all items of these sources."""
     catalogue = build_catalogue(entries, root, found=found)
     scans = [one.scan for one in scan_all(catalogue.sources, lambda: None)]
     return sorted(item.id for scan in scans if scan for item in scan.items)
@@ -39,10 +39,10 @@ def ids(root: Path, entries: list[dict[str, Any]], *, found: bool = False) -> li
         (unicodedata.normalize("NFD", "한글"), "한글"),
     ],
 )
-def test_what_few_may_see_is_not_read_by_an_outer_source(
+def test_an_outer_source_does_not_read_a_folder_of_restricted_visibility(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, written: str
 ) -> None:
-    """However its path is written in the configuration, and in a link."""
+    """The spelling of the folder in the configuration or in a link makes no difference."""
     write(tmp_path / "docs" / folder / "leave.md", DOCUMENT)
     (tmp_path / "docs" / "link").symlink_to(written)
     any_spelling(tmp_path, monkeypatch)
@@ -53,10 +53,10 @@ def test_what_few_may_see_is_not_read_by_an_outer_source(
     assert ids(tmp_path, entries) == ["few/leave.md"]
 
 
-def test_a_letter_has_two_forms_where_its_case_counts(
+def test_unicode_forms_are_equal_where_case_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a case-sensitive disk of macOS, or with ZFS."""
+    """A case-sensitive disk of macOS, or ZFS, distinguishes case but not Unicode forms."""
     for folder in ("équipe", "ÉQUIPE"):
         write(tmp_path / "docs" / folder / "leave.md", DOCUMENT)
     any_spelling(tmp_path, monkeypatch, any_case=False)
@@ -71,7 +71,7 @@ def test_a_letter_has_two_forms_where_its_case_counts(
 def test_a_known_folder_with_capitals_is_found_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its skills belong to the source of the known folder alone."""
+    """Its skills belong only to the source of the known folder."""
     root = tmp_path / "work"
     write(root / "Skills" / "one" / "SKILL.md", SKILL)
     write(root / "other" / "SKILL.md", SKILL)
@@ -83,10 +83,10 @@ def test_a_known_folder_with_capitals_is_found_once(
         assert found == sorted([f"{given.name}/other", "project/one"])
 
 
-def test_a_file_with_another_name_than_that_of_a_skill_makes_none(
+def test_a_lower_case_skill_file_outside_skills_folders_is_a_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is a document, as are those beside it, outside of the folders of skills."""
+    """The files beside ``skill.md`` are documents, too."""
     for name in ("skill.md", "leave.md"):
         write(tmp_path / "guides" / name, DOCUMENT)
     any_spelling(tmp_path, monkeypatch)
@@ -96,7 +96,7 @@ def test_a_file_with_another_name_than_that_of_a_skill_makes_none(
 
 @pytest.mark.parametrize("name", ["SKILL.md", "skill.md"])
 def test_a_skill_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Under either name of its file, and neither it nor what is beside it is a document."""
+    """Either name of its file is accepted, and no file of the skill is a document."""
     root = tmp_path / "work"
     write(root / "skills" / "one" / name, SKILL)
     write(root / "skills" / "one" / "leave.md", DOCUMENT)
@@ -104,8 +104,8 @@ def test_a_skill_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert ids(root, discover(root).entries, found=True) == ["project/one"]
 
 
-def test_what_a_folder_of_skills_links_to_has_no_documents(tmp_path: Path) -> None:
-    """The file of its skill may have the lower-case name."""
+def test_the_target_of_a_linked_skills_folder_has_no_documents(tmp_path: Path) -> None:
+    """The skill's file may have the lower-case name."""
     write(tmp_path / ".hidden" / "one" / "skill.md", SKILL)
     (tmp_path / "skills").symlink_to(".hidden")
     skills = {"type": "skills", "name": "skills", "path": "skills"}
@@ -117,10 +117,10 @@ def test_what_a_folder_of_skills_links_to_has_no_documents(tmp_path: Path) -> No
     ("old", "new"),
     [("Read.md", "READ.md"), ("Team", "team"), ("é", unicodedata.normalize("NFD", "é"))],
 )
-def test_a_name_that_changes_its_case_alone_is_one_name(
+def test_a_rename_that_changes_only_the_spelling_removes_the_old_item(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
 ) -> None:
-    """The old one is gone, although the system still finds a file by it."""
+    """The file system still finds the file by its old name."""
     is_file = old.endswith(".md")
     path = tmp_path / old if is_file else tmp_path / old / "one.md"
     write(path, DOCUMENT)
@@ -135,10 +135,10 @@ def test_a_name_that_changes_its_case_alone_is_one_name(
     assert change.gone == {f"team/{old}{below}"}
 
 
-def test_a_save_under_another_spelling_is_a_save(
+def test_a_save_under_another_spelling_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The event may have the name that the program used."""
+    """The event may have the spelling that the program used."""
     write(tmp_path / "Read.md", DOCUMENT)
     any_spelling(tmp_path, monkeypatch)
     [source] = build({"type": "documents", "name": "team", "path": str(tmp_path)}, Path("/"))
@@ -153,7 +153,7 @@ def test_a_save_under_another_spelling_is_a_save(
 def test_events_name_files_as_they_are_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
-    """However the path of the source is written."""
+    """Events have the spelling on disk, however the source's path is spelled."""
     write(tmp_path / "TOOLS" / "some.json", "[]")
     any_spelling(tmp_path, monkeypatch)
     told: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""Which versions an approval on the command line is for."""
+"""Which version of an item an approval on the command line applies to."""
 
 import pytest
 
@@ -20,5 +20,5 @@ SHOWN = ["notes/add@5f1d7a84c2e9", "src/\u00e9@0123456789ab"]
     ],
 )
 def test_an_item_is_approved_as_it_was_shown(typed: str, wanted: str) -> None:
-    """Also if its accents are typed apart from their letters; what was not shown is as typed."""
+    """Composed and decomposed accents are equal; other items are passed on as typed."""
     assert as_shown([typed], SHOWN) == [wanted]

@@ -1,4 +1,4 @@
-"""Archives of strangers: what is unpacked of them, and what is refused."""
+"""Unpacking untrusted archives: which files are written, and which archives are refused."""
 
 import contextlib
 import gzip
@@ -33,7 +33,7 @@ def unpacked(data: bytes, into: Path) -> Writer:
 
 
 def files(folder: Path) -> set[str]:
-    """The files below a folder, whatever they are."""
+    """The paths below a folder, except folders."""
     return {str(one.relative_to(folder)) for one in folder.rglob("*") if not one.is_dir()}
 
 
@@ -47,8 +47,8 @@ def member(name: str, kind: bytes, **fields: object) -> tarfile.TarInfo:
 
 
 @pytest.mark.parametrize("make", [zipped, tarred], ids=["zip", "tar"])
-def test_files_are_unpacked_for_their_owner_alone(make: object, tmp_path: Path) -> None:
-    """With their folders; nothing is executable that was not."""
+def test_unpacked_files_are_private(make: object, tmp_path: Path) -> None:
+    """Only their owner may read and write them, and they are not executable."""
     unpacked(make(skills("pdf", "docx")), tmp_path / "into")  # type: ignore[operator]
     assert files(tmp_path / "into") == {"skills/pdf/SKILL.md", "skills/docx/SKILL.md"}
     modes = {stat.S_IMODE(one.stat().st_mode) for one in (tmp_path / "into").rglob("*.md")}
@@ -57,10 +57,10 @@ def test_files_are_unpacked_for_their_owner_alone(make: object, tmp_path: Path) 
 
 @pytest.mark.parametrize("place", OUTSIDE)
 @pytest.mark.parametrize("make", [zipped, tarred], ids=["zip", "tar"])
-def test_a_path_that_leads_out_refuses_the_archive(
+def test_an_archive_with_a_path_that_leads_out_is_refused(
     make: object, place: str, tmp_path: Path
 ) -> None:
-    """Its author meant harm; nothing is written outside."""
+    """Such a path is an attack; nothing is written outside the folder."""
     data = make({"ok.md": "x", place: "x"})  # type: ignore[operator]
     with pytest.raises(SourceError, match="would lie elsewhere"):
         unpacked(data, tmp_path / "into")
@@ -68,7 +68,7 @@ def test_a_path_that_leads_out_refuses_the_archive(
 
 
 def test_links_and_devices_of_a_tar_archive_are_left_out(tmp_path: Path) -> None:
-    """A file behind a link is not written through it."""
+    """A file below the name of a link is not written through the link."""
     data = tarred(
         {"d/x.md": "through", "ok.md": "x"},
         member("d", tarfile.SYMTYPE, linkname=str(tmp_path)),
@@ -82,7 +82,7 @@ def test_links_and_devices_of_a_tar_archive_are_left_out(tmp_path: Path) -> None
 
 
 def test_links_of_a_zip_archive_are_left_out(tmp_path: Path) -> None:
-    """They are files with a mode."""
+    """A ZIP archive stores links and devices as files with a special mode."""
     data = io.BytesIO(zipped({"ok.md": "x"}))
     with zipfile.ZipFile(data, "a") as archive:
         for name, mode in {"link": stat.S_IFLNK, "pipe": stat.S_IFIFO}.items():
@@ -95,10 +95,10 @@ def test_links_of_a_zip_archive_are_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [zipped, tarred], ids=["zip", "tar"])
-def test_sizes_and_numbers_are_bounded(
+def test_sizes_and_numbers_of_files_are_bounded(
     make: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A large file is left out; too many files, or too much of them, refuses the archive."""
+    """A large file is left out. An archive of too many files or bytes is refused."""
     monkeypatch.setattr(writing, "MAX_FILE_SIZE", 1_000)
     monkeypatch.setattr(writing, "MAX_TOTAL_SIZE", 3_000)
     monkeypatch.setattr(writing, "MAX_FILES", 5)
@@ -111,10 +111,10 @@ def test_sizes_and_numbers_are_bounded(
             unpacked(data, tmp_path / name)
 
 
-def test_what_is_written_is_bounded_whatever_was_said(
+def test_a_file_larger_than_declared_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A library may not compare what comes out with what an archive says."""
+    """A library may not compare the unpacked size with the declared one."""
     monkeypatch.setattr(writing, "MAX_FILE_SIZE", 1_000)
     writer = Writer(tmp_path, "a.zip")
     assert writer.takes("a.md", 1)
@@ -122,10 +122,8 @@ def test_what_is_written_is_bounded_whatever_was_said(
         writer.write("a.md", [b"x" * 600] * 2)
 
 
-def test_what_is_left_out_is_bounded_as_well(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A list without end costs time, although nothing of it is written."""
+def test_the_number_of_entries_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entries that are left out count, because reading a long list takes time."""
     monkeypatch.setattr(writing, "MAX_ENTRIES", 3)
     data = zipped({f".git/{number}": "x" for number in range(4)})
     with pytest.raises(SourceError, match="lists more than 3 files"):
@@ -135,7 +133,7 @@ def test_what_is_left_out_is_bounded_as_well(
 def test_a_zip_bomb_that_lies_about_its_size_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The size that counts is that of what comes out."""
+    """The unpacked size counts, not the declared one."""
     monkeypatch.setattr(writing, "MAX_FILE_SIZE", 10_000)
     data = bytearray(zipped({"a.md": b"\0" * 5_000_000}))
     assert len(data) < 10_000
@@ -147,10 +145,8 @@ def test_a_zip_bomb_that_lies_about_its_size_is_refused(
     assert sum(one.stat().st_size for one in (tmp_path / "into").rglob("*.md")) <= 10_000
 
 
-def test_a_tar_bomb_ends_when_too_much_comes_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also of members that are left out."""
+def test_a_tar_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members that are left out count towards the limit, too."""
     monkeypatch.setattr(unpacking, "MAX_UNPACKED_SIZE", 1_000_000)
     data = tarred({"large.md": b"\0" * (writing.MAX_FILE_SIZE + 1), "ok.md": "x"})
     with pytest.raises(SourceError, match="would have more than"):
@@ -158,7 +154,7 @@ def test_a_tar_bomb_ends_when_too_much_comes_out(
 
 
 def _header(name: str, size: bytes, kind: bytes = b"0") -> bytes:
-    """The header of a member of a tar archive, with any size."""
+    """The header of a member of a tar archive, which declares any size."""
     header = bytearray(member(name, kind).tobuf(tarfile.USTAR_FORMAT))
     header[124:136] = size.ljust(12, b"\0")
     header[148:156] = b" " * 8
@@ -183,15 +179,15 @@ def _header(name: str, size: bytes, kind: bytes = b"0") -> bytes:
         _header("a", b"0")[:300],
     ],
 )
-def test_a_header_that_is_wrong_ends_the_archive(content: bytes, tmp_path: Path) -> None:
-    """A size beyond the end, or a long number: to follow them would take hours."""
+def test_an_archive_with_an_invalid_header_is_refused(content: bytes, tmp_path: Path) -> None:
+    """Sizes beyond the end and overlong numbers are included; following them would take hours."""
     with pytest.raises(SourceError, match=r"is damaged|cannot be unpacked"):
         unpacked(gzip.compress(content), tmp_path / "into")
     assert files(tmp_path / "into") == set()
 
 
-def test_a_zip_archive_of_the_large_form_is_refused(tmp_path: Path) -> None:
-    """Its list may be of any length, and the library reads it whole."""
+def test_a_zip64_archive_is_refused(tmp_path: Path) -> None:
+    """Its list of files may have any length, and the library reads all of it."""
     data = io.BytesIO(zipped(skills("pdf")))
     with zipfile.ZipFile(data, "a") as archive:
         archive.comment = b"PK\x06\x07"
@@ -200,8 +196,8 @@ def test_a_zip_archive_of_the_large_form_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-def test_every_form_of_tar_is_read(form: int, tmp_path: Path) -> None:
-    """Long names, other scripts, folders and executable files."""
+def test_every_tar_format_is_read(form: int, tmp_path: Path) -> None:
+    """Long names, other scripts, folders and executable files are read in each format."""
     names = ["a.md", f"{'b' * 90}/{'c' * 60}.md", "d/\u65e5\u672c.md"]
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w:gz", format=form) as archive:
@@ -230,7 +226,7 @@ FORMATS = st.sampled_from([tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX
 def test_a_tar_is_read_as_by_the_standard_library(
     contents: dict[str, bytes], form: int, *, is_executable: bool
 ) -> None:
-    """The same names, modes and bytes; a name that is too long for a form cannot be written."""
+    """Names, modes and bytes are equal. Names that are too long for a format are skipped."""
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w", format=form) as archive:
         for name, content in contents.items():
@@ -252,14 +248,14 @@ def test_a_tar_is_read_as_by_the_standard_library(
 def test_a_zip_archive_with_a_huge_list_is_not_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The list alone would fill the memory."""
+    """Its list of files alone could fill the memory."""
     monkeypatch.setattr(unpacking, "MAX_LIST_SIZE", 100)
     with pytest.raises(SourceError, match="lists too many files"):
         unpacked(zipped({f"{number}.md": "x" for number in range(9)}), tmp_path / "into")
 
 
-def test_what_is_odd_is_left_out_and_counted(tmp_path: Path) -> None:
-    """Repositories in archives, names of other systems, two files of one name."""
+def test_unusual_entries_are_left_out(tmp_path: Path) -> None:
+    """Names that are duplicate or invalid on other systems are counted; Git folders are not."""
     data = tarred(
         {".git/config": "x", "a/.GIT/hooks/x": "x", "a\\b.md": "x", "a\x1b.md": "x", "ok.md": "x"},
         member("ok.md", tarfile.REGTYPE),
@@ -285,14 +281,14 @@ def test_what_is_odd_is_left_out_and_counted(tmp_path: Path) -> None:
     ],
     ids=["nothing", "a page", "half a zip", "zeros", "half a tar", "no gzip"],
 )
-def test_what_is_no_archive_is_named(data: bytes, tmp_path: Path) -> None:
-    """In one sentence, with the address."""
+def test_a_file_that_is_no_archive_is_refused(data: bytes, tmp_path: Path) -> None:
+    """The error is one sentence that begins with the archive's name."""
     with pytest.raises(SourceError, match=r"^a\.zip (is|cannot)"):
         unpacked(data, tmp_path / "into")
 
 
-def test_every_truncated_or_changed_archive_is_an_error_or_files(tmp_path: Path) -> None:
-    """No other exception comes out of the libraries."""
+def test_a_damaged_archive_raises_only_a_source_error(tmp_path: Path) -> None:
+    """A truncated or changed archive may still be unpacked, but raises no other exception."""
     for number, made in enumerate((zipped(skills("pdf")), tarred(skills("pdf")))):
         for at in range(0, len(made), 7):
             changed = bytearray(made)
@@ -304,8 +300,8 @@ def test_every_truncated_or_changed_archive_is_an_error_or_files(tmp_path: Path)
                     continue
 
 
-def test_zip_archives_of_other_systems(tmp_path: Path) -> None:
-    """Names with backslashes are paths, which must not lead out; what macOS adds is left out."""
+def test_zip_archives_of_other_systems_are_unpacked(tmp_path: Path) -> None:
+    """Backslashes separate folders and must not lead out; files that macOS adds are left out."""
     names = {"skills\\pdf\\SKILL.md": "a", "skills\\": "", "__MACOSX/skills/._pdf": "b"}
     unpacked(zipped(names), tmp_path / "into")
     assert files(tmp_path / "into") == {"skills/pdf/SKILL.md"}

@@ -1,4 +1,4 @@
-"""Errors in the arguments of a command have the form of all errors."""
+"""Errors in a command's arguments have the same form as all other errors."""
 
 import pytest
 import typer
@@ -37,8 +37,8 @@ from repertory_admin.argument_errors import ArgumentsError, refusal
         ("A sentence of another release.", "A sentence of another release."),
     ],
 )
-def test_an_error_says_what_is_right(said: str, shown: str) -> None:
-    """What Typer says in other words is shown as it is."""
+def test_an_argument_error_says_what_is_expected(said: str, shown: str) -> None:
+    """Other messages of Typer are shown unchanged."""
     error = typer.BadParameter(said)
     error.format_message = lambda: said  # type: ignore[method-assign]  # as Typer makes it
     assert isinstance(error, ArgumentsError)

@@ -1,4 +1,4 @@
-"""Retries: what fails is isolated, repeated, and listed in the end; other items go on."""
+"""Retries: failing items are isolated, retried and finally listed; other items are written."""
 
 import time
 from collections import Counter
@@ -18,10 +18,10 @@ from tests.support.builders import skill
 
 
 class Fake:
-    """A writer and a queue: each write or submission is noted, and some items are refused.
+    """A writer and a queue that record writes and submissions, and refuse some items.
 
     Args:
-        errors: The error that the items of these ids raise.
+        errors: The error to raise for each item id.
     """
 
     def __init__(self, errors: dict[str, Exception]) -> None:
@@ -43,12 +43,12 @@ class Fake:
         self.counts.update(counts)
 
     def submit(self, job: Job, queue: QueueName, delay: float = 0.0) -> None:
-        """Note a job that is tried again."""
+        """Record a job that is retried."""
         self.submitted.append((job.id, queue, delay))
 
 
 def ids_of(job: Job) -> list[str]:
-    """What a job writes or removes."""
+    """The ids of the items that a job writes or removes."""
     return [item.id for item in job.items] or [*job.removed]
 
 
@@ -71,12 +71,12 @@ def do(
 
 
 def bad_of(job: Job) -> dict[str, Exception]:
-    """The last item of a job cannot be embedded."""
+    """An error for the last item of a job."""
     return {ids_of(job)[-1]: ModelError("It is too odd.")}
 
 
 def test_jobs_that_succeed_are_written_together() -> None:
-    """And how often they were tried is forgotten."""
+    """Their numbers of attempts are reset."""
     failures, fake = MemoryFailures(), Fake({})
     first, second = job_of(1, "a", "b"), job_of(2, "c")
     do([first, second], fake, failures)
@@ -85,8 +85,8 @@ def test_jobs_that_succeed_are_written_together() -> None:
     assert not fake.counts
 
 
-def test_one_bad_item_is_tried_again_alone() -> None:
-    """Its neighbours are written; it waits twice as long each time, in the same queue."""
+def test_one_bad_item_is_retried_alone() -> None:
+    """Its neighbours are written. It stays in its queue, and its delay doubles each time."""
     failures, job = MemoryFailures(), job_of(1, "a", "b", "bad")
     fake = Fake(bad_of(job))
     do([job_of(2, "c"), job], fake, failures)
@@ -112,8 +112,8 @@ def test_one_bad_item_is_tried_again_alone() -> None:
     assert fake.counts == {"retried": 2, "failed": 1}
 
 
-def test_each_item_has_attempts_of_its_own() -> None:
-    """Several that fail together are all tried again equally soon, and as often."""
+def test_each_item_has_its_own_attempts() -> None:
+    """Items that fail together have the same delays and the same number of retries."""
     failures, job = MemoryFailures(), job_of(1, "a", "b")
     fake = Fake(dict.fromkeys(ids_of(job), ModelError("No.")))
     do([job], fake, failures)
@@ -125,7 +125,7 @@ def test_each_item_has_attempts_of_its_own() -> None:
 
 
 def test_the_log_names_the_items_that_fail(caplog: pytest.LogCaptureFixture) -> None:
-    """What is written, or else what is removed."""
+    """The log names the written items of a job, or else its removed items."""
     written, removed = job_of(1, "a"), job_of(2, removed=("gone",))
     fake = Fake({one: ModelError("No.") for one in (*ids_of(written), "gone")})
     failures = MemoryFailures()
@@ -137,16 +137,16 @@ def test_the_log_names_the_items_that_fail(caplog: pytest.LogCaptureFixture) -> 
     assert named == [*retried, *(("job_failed", one) for one in both)]
 
 
-def test_saves_are_tried_again_among_saves() -> None:
-    """The queue is that of the job."""
+def test_a_save_is_retried_in_the_queue_of_saves() -> None:
+    """A retry stays in the queue of its job."""
     job = job_of(1, "bad")
     fake = Fake(bad_of(job))
     do([job], fake, MemoryFailures(), QueueName.SAVES)
     assert fake.submitted == [("job-1", QueueName.SAVES, 2.0)]
 
 
-def test_a_removal_that_fails_is_listed_as_one() -> None:
-    """By the mark that a removed item has instead of a hash."""
+def test_a_failed_removal_is_listed_as_a_removal() -> None:
+    """A removed item is listed with the removal mark instead of a hash."""
     failures, job = MemoryFailures(), job_of(1, removed=("gone",))
     fake = Fake({"gone": ModelError("No.")})
     for _ in range(MAX_ATTEMPTS):
@@ -154,8 +154,8 @@ def test_a_removal_that_fails_is_listed_as_one() -> None:
     assert failures.list()[0].items == {"gone": REMOVED}
 
 
-def test_what_the_store_refuses_is_counted() -> None:
-    """Each refusal once: that of the whole job, and that of its piece."""
+def test_refusals_of_the_store_are_counted() -> None:
+    """Each refusal counts once: for the whole job, and for its piece."""
     failures, job = MemoryFailures(), job_of(1, "a", "bad")
     fake = Fake({ids_of(job)[1]: StoreRefusedError("Too large.")})
     do([job], fake, failures)
@@ -167,7 +167,7 @@ def test_what_the_store_refuses_is_counted() -> None:
 
 
 def test_an_outage_is_no_attempt() -> None:
-    """The jobs are done later, as if they had not been tried."""
+    """No attempt is counted, because the jobs will be done after the outage."""
     failures, job = MemoryFailures(), job_of(1, "a")
     fake = Fake({ids_of(job)[0]: StoreError("Away.")})
     for _ in range(2 * MAX_ATTEMPTS):
@@ -178,8 +178,8 @@ def test_an_outage_is_no_attempt() -> None:
     assert failures.count() == 0
 
 
-def test_counts_that_are_unavailable_undo_no_write() -> None:
-    """They are for retries alone."""
+def test_a_write_succeeds_even_if_its_attempts_cannot_be_reset() -> None:
+    """The number of attempts matters only for retries."""
 
     class Forgetful(MemoryFailures):
         @override
@@ -192,11 +192,11 @@ def test_counts_that_are_unavailable_undo_no_write() -> None:
     assert not fake.submitted
 
 
-def test_a_job_that_ends_its_worker_is_taken_apart() -> None:
-    """First it is retried whole, then item by item; the jobs beside it are done."""
+def test_a_job_that_kills_its_worker_is_split_into_items() -> None:
+    """Its items are then tried one by one, and a deadly item is listed; other jobs are done."""
     failures, fake = MemoryFailures(), Fake({})
     job, last, other = job_of(1, "a", "b"), job_of(2, "c"), job_of(3, "d")
-    for _ in range(MAX_ATTEMPTS):  # a worker ended in each of these
+    for _ in range(MAX_ATTEMPTS):  # each of these attempts killed its worker
         for tried in (job, last, *last.split()):
             failures.attempt(tried.id)
     do([other, job, last], fake, failures)
@@ -206,8 +206,8 @@ def test_a_job_that_ends_its_worker_is_taken_apart() -> None:
     assert failure.error == "Its worker was killed each time."
 
 
-def test_a_job_may_be_tried_as_often_as_allowed() -> None:
-    """The last attempt is one, too."""
+def test_the_last_allowed_attempt_is_made() -> None:
+    """A job with one attempt left is tried as a whole."""
     failures, fake, job = MemoryFailures(), Fake({}), job_of(1, "a")
     for _ in range(MAX_ATTEMPTS - 1):
         failures.attempt(job.id)
@@ -216,8 +216,8 @@ def test_a_job_may_be_tried_as_often_as_allowed() -> None:
     assert failures.count() == 0
 
 
-def test_a_piece_of_a_deadly_job_is_tried_again_in_its_queue() -> None:
-    """As any other item."""
+def test_a_piece_of_a_deadly_job_is_retried_in_its_queue() -> None:
+    """A failing piece is retried like any other item."""
     failures, job = MemoryFailures(), job_of(1, "a", "bad")
     fake = Fake(bad_of(job))
     for _ in range(MAX_ATTEMPTS):
@@ -227,10 +227,10 @@ def test_a_piece_of_a_deadly_job_is_tried_again_in_its_queue() -> None:
     assert fake.submitted == [("job-1.1", QueueName.BUILDS, 2.0)]
 
 
-def test_a_worker_that_once_ended_is_no_reason_of_later_failures() -> None:
-    """A restarted worker takes none of the attempts, and the list says what was wrong."""
+def test_a_killed_worker_does_not_count_as_an_attempt() -> None:
+    """The item has all its attempts, and is listed with its own error."""
     failures, job = MemoryFailures(), job_of(1, "bad")
-    failures.attempt(job.id)  # its worker ended, and the job came back
+    failures.attempt(job.id)  # its worker was killed, and the job was delivered again
     fake = Fake(bad_of(job))
     for _ in range(MAX_ATTEMPTS):
         do([job], fake, failures)

@@ -1,4 +1,4 @@
-"""The files of the audit log: bounded, whole lines of several writers."""
+"""The files of the audit log: bounded, with complete lines of several writers."""
 
 import json
 import os
@@ -32,7 +32,7 @@ print(file.flush(60))
 
 @pytest.mark.parametrize("files", [4, 200])
 def test_writers_of_several_processes_keep_the_bound(tmp_path: Path, files: int) -> None:
-    """As many files of the size at most; with room for all lines, none is lost or out of order."""
+    """Number and size of the files are bounded. With room for all, no line is lost or reordered."""
     writers = [[sys.executable, "-c", _WRITER, str(tmp_path), n, str(files)] for n in "abc"]
     assert answers_at_once(writers) == ["True\n"] * 3
 
@@ -46,7 +46,7 @@ def test_writers_of_several_processes_keep_the_bound(tmp_path: Path, files: int)
 
 
 def test_one_file_starts_again_when_it_is_full(tmp_path: Path) -> None:
-    """There is no older one then."""
+    """With a limit of one file, no older file is kept."""
     file = AuditFile(tmp_path, 100, 1)
     for number in range(10):
         file.add({"number": number, "filler": "x" * 50})
@@ -55,7 +55,7 @@ def test_one_file_starts_again_when_it_is_full(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written of a line is taken back; the next line that is written counts all."""
+    """A partial line is removed, and the next line has the number of lost lines."""
     file = AuditFile(tmp_path, 1_000, 2)
     file.add({"number": 0})
     assert file.flush()
@@ -79,10 +79,10 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mon
     assert numbers == [(0, 0), (3, 2), (4, 0)]
 
 
-def test_a_disk_that_hangs_keeps_a_bounded_number_of_lines(
+def test_a_bounded_number_of_lines_waits_for_a_hanging_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others are counted as lost."""
+    """Further lines are counted as lost."""
     monkeypatch.setattr(audit, "MAX_WAITING", 5)
     monkeypatch.setattr(audit, "LOCK_TIMEOUT_S", 60)
     holder = FileLock(tmp_path / f"{FILE}.lock")
@@ -99,7 +99,7 @@ def test_a_disk_that_hangs_keeps_a_bounded_number_of_lines(
 
 
 def test_a_line_is_bounded(tmp_path: Path) -> None:
-    """Long names are cut, and many are counted; a link in place of the file is not followed."""
+    """Long names are cut, surplus names counted; a link in place of the file is not followed."""
     settings = load({"data_dir": str(tmp_path / "data")}, tmp_path, {})
     log = Audit(settings, tmp_path)
     log.record("read", "c" * 1_000, "http", outcome="ok", what=["x" * 1_000] * 150, status=200)

@@ -1,4 +1,4 @@
-"""What is written beside the requests: in order, bounded, and by one thread."""
+"""The background writer: in order, bounded, and on one thread."""
 
 import logging
 import threading
@@ -12,7 +12,7 @@ from repertory.background_writer import BackgroundWriter
 
 
 class Disk:
-    """Keeps what is written, and may hang or fail."""
+    """Records writes, and may hang or fail."""
 
     def __init__(self) -> None:
         self.kept: list[tuple[list[int], int]] = []
@@ -21,7 +21,7 @@ class Disk:
         self.fails = False
 
     def write(self, things: list[int], lost: int) -> tuple[int, str]:
-        """Keep things, and how many were lost before."""
+        """Record the things, and how many were lost before them."""
         self.entered.set()
         assert self.works.wait(60)
         if self.fails:
@@ -38,8 +38,8 @@ def disk() -> Disk:
     return disk
 
 
-def test_a_caller_that_waits_no_longer_leaves_the_others_waiting(disk: Disk) -> None:
-    """What came while both waited is written at once for the one that still does."""
+def test_a_flush_that_times_out_ends_no_other_flush(disk: Disk) -> None:
+    """Things added while both waited are written at once for the flush that still waits."""
     disk.works.clear()
     writer = BackgroundWriter("test", Path("file"), disk.write, 10, 600.0)
     writer.add(1)
@@ -53,10 +53,10 @@ def test_a_caller_that_waits_no_longer_leaves_the_others_waiting(disk: Disk) -> 
     assert disk.kept == [([1], 0), ([2], 0)]
 
 
-def test_without_a_thread_things_wait_for_the_next_one(
+def test_without_a_thread_things_wait_for_the_next_attempt(
     disk: Disk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A system without free threads ends no request, and nothing is lost but what is too much."""
+    """If no thread can start, no request fails, and only things beyond the bound are lost."""
     writer = BackgroundWriter("test", Path("file"), disk.write, 2, 0.0)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("no new thread")))
@@ -72,7 +72,7 @@ def test_without_a_thread_things_wait_for_the_next_one(
 def test_a_failure_ends_neither_the_thread_nor_the_process(
     disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What could not be written is counted by what is written next."""
+    """The next successful write has the number of lost things."""
     writer = BackgroundWriter("test", Path("file"), disk.write, 10, 0.0)
     disk.fails = True
     for thing in (1, 2):

@@ -1,4 +1,4 @@
-"""Archives of backups that are damaged, foreign or hostile: refused before anything changes."""
+"""Archives of backups that are damaged, foreign or hostile are refused before anything changes."""
 
 import gc
 import io
@@ -46,17 +46,17 @@ NAME = "repertory_0123456789abcdef_model-r3_g1"
 
 
 def silent(*_: object) -> None:
-    """No progress."""
+    """Ignore progress."""
 
 
 def parts(folder: Path) -> Parts:
-    """An embedded index with a data directory of its own."""
+    """An embedded index with its own data directory."""
     return Parts(load({"data_dir": str(folder / "data")}, folder, {}), folder)
 
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    """A whole backup of two points and a file."""
+    """A valid backup of two points and a file."""
     (tmp_path / "first").mkdir()
     old, path = parts(tmp_path / "first"), tmp_path / "backup.zip"
     with old.store.create(NAME, 4) as collection:
@@ -68,7 +68,7 @@ def archive(tmp_path: Path) -> Path:
 
 
 def refusal(tmp_path: Path, path: Path) -> RepertoryError:
-    """The error of a restore, which leaves no data directory."""
+    """The error of a refused restore, which must leave no data directory."""
     new = tmp_path / "second"
     new.mkdir(exist_ok=True)
     with pytest.raises(RepertoryError) as caught, Archive(path) as found:
@@ -78,7 +78,7 @@ def refusal(tmp_path: Path, path: Path) -> RepertoryError:
 
 
 def changed(path: Path, change: Callable[[dict[str, bytes], dict[str, Any]], object]) -> None:
-    """Write an archive again with other parts and another manifest."""
+    """Rewrite an archive with changed parts and a changed manifest."""
     with zipfile.ZipFile(path) as old:
         found = {info.filename: old.read(info) for info in old.infolist()}
     manifest = json.loads(found.pop("manifest.json"))
@@ -88,8 +88,8 @@ def changed(path: Path, change: Callable[[dict[str, bytes], dict[str, Any]], obj
             new.writestr(name, data)
 
 
-def test_a_whole_archive_passes(archive: Path, tmp_path: Path) -> None:
-    """The same check accepts what was not changed."""
+def test_an_unchanged_archive_passes(archive: Path, tmp_path: Path) -> None:
+    """The check that refuses changed archives accepts the original."""
     (tmp_path / "second").mkdir()
     with Archive(archive) as found:
         check(parts(tmp_path / "second"), found, silent, force=False)
@@ -99,7 +99,7 @@ def test_a_whole_archive_passes(archive: Path, tmp_path: Path) -> None:
 def test_a_backup_is_made_at_any_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, year: int
 ) -> None:
-    """The clock of a small machine may begin in 1970, for which ZIP has no times."""
+    """The clock of a small machine may start in 1970, a year that ZIP cannot represent."""
     old, path = parts(tmp_path), tmp_path / "backup.zip"
     (old.settings.data_dir).mkdir()
     (old.settings.data_dir / "trusted.json").write_text("{}", "utf-8")
@@ -109,8 +109,8 @@ def test_a_backup_is_made_at_any_time(
         check(parts(tmp_path / "second"), found, silent, force=True)
 
 
-def test_an_index_is_replaced_with_force_alone(archive: Path, tmp_path: Path) -> None:
-    """The restored collection is the next generation; the audit log of meanwhile stays."""
+def test_an_index_is_replaced_only_with_force(archive: Path, tmp_path: Path) -> None:
+    """The restored collection is the next generation; the current audit log stays."""
     old = parts(tmp_path / "first")
     with old.store.open(NAME) as collection:
         collection.upsert([point("b")])
@@ -132,10 +132,10 @@ def test_an_index_is_replaced_with_force_alone(archive: Path, tmp_path: Path) ->
     assert (old.settings.data_dir / "trusted.json").read_text("utf-8") == "{}"
 
 
-def test_a_server_that_was_started_since_the_check_is_not_restored_over(
+def test_a_restore_is_refused_if_a_server_started_after_the_check(
     archive: Path, tmp_path: Path
 ) -> None:
-    """A person may have thought about it for a while."""
+    """The user may take a while to confirm."""
     new = parts(tmp_path / "second")
     new.workspace.directory.mkdir()
     with Archive(archive) as found:
@@ -147,10 +147,10 @@ def test_a_server_that_was_started_since_the_check_is_not_restored_over(
     assert new.store.collections() == []
 
 
-def test_the_audit_log_is_back_also_after_a_restore_that_failed(
+def test_the_audit_log_is_restored_after_a_failed_restore(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its failure is a line of a log: that must not be taken for one that was there before."""
+    """The failed restore adds a line to the log, which must not count as an existing log."""
     old, new = parts(tmp_path / "first"), parts(tmp_path / "second")
     write(old.settings.data_dir / "audit" / "audit.jsonl", "newer\n")
     write(old.settings.data_dir / "audit" / "audit.jsonl.1", "older\n")
@@ -168,8 +168,8 @@ def test_the_audit_log_is_back_also_after_a_restore_that_failed(
     assert log.with_name("audit.jsonl.1").read_text("utf-8") == "older\n"
 
 
-def test_every_changed_byte_is_noticed(archive: Path, tmp_path: Path) -> None:
-    """Wherever it is, as long as it belongs to what would be restored."""
+def test_a_changed_byte_in_any_part_is_noticed(archive: Path, tmp_path: Path) -> None:
+    """A truncated archive is refused, too."""
     data = archive.read_bytes()
     with zipfile.ZipFile(archive) as found:
         listed = found.infolist()
@@ -194,8 +194,8 @@ def test_every_changed_byte_is_noticed(archive: Path, tmp_path: Path) -> None:
         "models/x/model.onnx",
     ],
 )
-def test_a_part_lands_where_backups_have_files(archive: Path, tmp_path: Path, name: str) -> None:
-    """Any other name is refused, and nothing is written."""
+def test_a_part_with_an_unknown_name_is_refused(archive: Path, tmp_path: Path, name: str) -> None:
+    """Only names of files that a backup has are accepted, and nothing is written."""
 
     def add(found: dict[str, bytes], manifest: dict[str, Any]) -> None:
         found[name] = found["trusted.json"]
@@ -229,14 +229,16 @@ CHANGES: dict[str, Callable[[dict[str, bytes], dict[str, Any]], object]] = {
 
 
 @pytest.mark.parametrize("message", CHANGES)
-def test_an_archive_is_what_its_manifest_says(archive: Path, tmp_path: Path, message: str) -> None:
-    """Each difference is named."""
+def test_an_archive_that_contradicts_its_manifest_is_refused(
+    archive: Path, tmp_path: Path, message: str
+) -> None:
+    """The error says what is wrong."""
     changed(archive, CHANGES[message])
     assert message in str(refusal(tmp_path, archive))
 
 
-def test_other_files_are_no_backups(tmp_path: Path) -> None:
-    """A text, a folder, a pipe, a missing file, a name that is too long, and another archive."""
+def test_other_files_are_refused_as_backups(tmp_path: Path) -> None:
+    """A text, folder, pipe, missing file, overlong name, or other archive is a usage error."""
     text, other = tmp_path / "text.zip", tmp_path / "other.zip"
     text.write_bytes(b"PK\x05\x06")
     with zipfile.ZipFile(other, "w") as found:
@@ -247,7 +249,7 @@ def test_other_files_are_no_backups(tmp_path: Path) -> None:
         assert isinstance(refusal(tmp_path, path), UsageError)
 
 
-def test_a_list_without_end_is_not_read(archive: Path, tmp_path: Path) -> None:
+def test_a_huge_list_of_parts_is_not_read(archive: Path, tmp_path: Path) -> None:
     """The library would read the whole list of names into memory."""
     data = bytearray(archive.read_bytes())
     data[-10:-6] = (1 << 31).to_bytes(4, "little")
@@ -256,16 +258,16 @@ def test_a_list_without_end_is_not_read(archive: Path, tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_frames_of_anything_end_with_points_or_damage(data: bytes) -> None:
-    """Nothing else is raised, and no length is believed."""
+def test_random_bytes_as_frames_raise_only_a_store_error(data: bytes) -> None:
+    """No declared length is trusted."""
     for reader in (frames.points, frames.vectors):
         with pytest.raises(StoreError) if not _is_empty(data) else _nothing():
             for _ in reader(io.BytesIO(data).read, "it"):
                 pass
 
 
-def test_points_come_back_from_frames() -> None:
-    """With every field and number; a vector that no index could hold is refused."""
+def test_points_are_restored_from_frames() -> None:
+    """All fields and vectors are equal; a vector with NaN is refused."""
     wanted = [point("a", tags=("x",)), point("a", direction(3, 1), section=2)]
     data = b"".join(frames.of_points(wanted))
     found = list(frames.points(io.BytesIO(data).read, "it"))
@@ -277,8 +279,8 @@ def test_points_come_back_from_frames() -> None:
         list(frames.points(io.BytesIO(broken).read, "it"))
 
 
-def test_frames_that_no_store_could_hold_are_damage() -> None:
-    """An id of another item, vectors of two lengths, a huge one, and more after the end."""
+def test_frames_with_invalid_points_are_refused() -> None:
+    """Wrong ids, mixed lengths of vectors, huge entries and trailing bytes are damage."""
     one, short = point("a"), point("b", np.ones(3, np.float32))
     end = b"".join(frames.of_points([one]))
     for data, message in (
@@ -292,7 +294,7 @@ def test_frames_that_no_store_could_hold_are_damage() -> None:
 
 
 def test_only_plain_names_are_files_of_a_backup() -> None:
-    """And links in a data directory are left out."""
+    """Nested paths, names that begin with a dot, and backslashes are refused."""
     known = ("keys/0123.json", "audit/audit.jsonl", "audit/audit.jsonl.3", "vectors.sqlite")
     assert all(map(files.is_known, known))
     assert not any(map(files.is_known, ("keys", "keys/a/b.json", "keys/..json", "a\\b.json")))
@@ -308,8 +310,8 @@ class _nothing:  # noqa: N801 - a context like ``raises``
     def __exit__(self, *_: object) -> None: ...
 
 
-def test_only_a_file_is_replaced(archive: Path, tmp_path: Path) -> None:
-    """A link, a pipe and a folder stay, also with force."""
+def test_a_backup_replaces_only_a_regular_file(archive: Path, tmp_path: Path) -> None:
+    """Links, pipes and folders stay, even with force."""
     link, pipe, folder = (tmp_path / name for name in ("link.zip", "pipe.zip", "folder.zip"))
     link.symlink_to(archive)
     os.mkfifo(pipe)
@@ -328,7 +330,7 @@ def test_only_a_file_is_replaced(archive: Path, tmp_path: Path) -> None:
 
 
 def test_damaged_databases_stop_no_backup(archive: Path, tmp_path: Path) -> None:
-    """Each is named; whatever else is there is in the backup."""
+    """Each damaged database is reported; everything else is in the backup."""
     old = parts(tmp_path / "first")
     data = old.settings.data_dir
     write(data / "vectors.sqlite", "no database " * 100)
@@ -345,10 +347,10 @@ def test_damaged_databases_stop_no_backup(archive: Path, tmp_path: Path) -> None
         found.verify(silent)
 
 
-def test_what_is_removed_meanwhile_stops_no_backup(
+def test_files_removed_during_a_backup_do_not_stop_it(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by `repertory clean` or `repertory connect --undo`; but an index is missed."""
+    """`clean` or `connect --undo` may remove files; a missing index in use is an error."""
     old = parts(tmp_path / "first")
     data, unused = old.settings.data_dir, NAME.replace("_g1", "_g2")
     old.store.create(unused, 4).close()
@@ -377,7 +379,7 @@ def test_what_is_removed_meanwhile_stops_no_backup(
 def test_copies_of_databases_are_made_beside_the_backup(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk of the data directory may be full or read-only; nothing of them stays."""
+    """The data directory's disk may be full or read-only. The copies are removed afterwards."""
     old = parts(tmp_path / "first")
     with closing(sqlite3.connect(old.settings.data_dir / "vectors.sqlite")) as connection:
         connection.execute("CREATE TABLE vectors (key)")
@@ -397,7 +399,7 @@ def test_copies_of_databases_are_made_beside_the_backup(
 def test_a_database_that_stays_locked_ends_a_backup(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SQLite would wait for ever, as for a process that was stopped while it wrote."""
+    """SQLite would wait forever for a process that was stopped while it wrote."""
     monkeypatch.setattr(files, "_BUSY_S", 0.0)
     monkeypatch.setattr(files, "_ATTEMPT_S", 0.0)
     (tmp_path / "reviews").mkdir()
@@ -417,7 +419,7 @@ def test_a_database_that_stays_locked_ends_a_backup(
 def test_a_backup_opens_no_folder_of_another_account(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its lock may be a link, as in ``/tmp``, and some versions of the library empty its target."""
+    """Its lock may be a link, and some versions of the lock library would empty the target."""
     place = tmp_path / f"{PREFIX}other"
     place.mkdir()
     os.utime(place, (0, 0))
@@ -427,8 +429,8 @@ def test_a_backup_opens_no_folder_of_another_account(
     assert [*place.iterdir()] == []
 
 
-def test_a_backup_removes_what_a_killed_one_left(archive: Path, tmp_path: Path) -> None:
-    """But not what one that runs has there, nor a folder of a similar name."""
+def test_a_backup_removes_the_files_of_a_killed_backup(archive: Path, tmp_path: Path) -> None:
+    """The folder of a running backup, and a folder with a similar name, stay."""
     old = parts(tmp_path / "first")
     kill = textwrap.dedent(
         """
@@ -454,7 +456,7 @@ def test_a_backup_removes_what_a_killed_one_left(archive: Path, tmp_path: Path) 
     assert found == {"backup.zip", "first", others.name, runs.name}
 
 
-def test_an_archive_that_cannot_be_finished_says_why_and_nothing_else(
+def test_an_unfinished_archive_raises_only_the_cause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The archive is closed before its file, and no part of it stays."""

@@ -68,7 +68,7 @@ def ask(
     return asked
 
 
-def test_queries_that_wait_during_a_run_make_the_next(
+def test_queries_that_wait_during_a_run_form_the_next_run(
     engine: GatedEngine, asking: ThreadPoolExecutor
 ) -> None:
     """Each caller gets the vector of its own query, as if it had been alone."""
@@ -84,7 +84,7 @@ def test_queries_that_wait_during_a_run_make_the_next(
 
 
 def test_a_single_query_does_not_wait(engine: GatedEngine) -> None:
-    """It is embedded on the calling thread."""
+    """A query without others is embedded on the calling thread."""
     engine.gate.release(3)
     together = BatchingEngine(engine)
     for query in QUERIES[:3]:
@@ -93,7 +93,7 @@ def test_a_single_query_does_not_wait(engine: GatedEngine) -> None:
     assert (together.model, together.device) == (engine.model, "cpu")
 
 
-def test_as_many_runs_as_allowed_go_on_at_once(
+def test_the_allowed_number_of_runs_is_concurrent(
     engine: GatedEngine, asking: ThreadPoolExecutor
 ) -> None:
     """Two runs begin before either has ended; a third query waits."""
@@ -140,13 +140,13 @@ def test_a_failed_run_raises_for_all_and_the_next_continues(
 
 
 @pytest.mark.parametrize("is_its_turn", [False, True])
-def test_an_interrupted_query_keeps_no_run(
+def test_an_interrupted_query_blocks_no_later_query(
     engine: GatedEngine,
     asking: ThreadPoolExecutor,
     monkeypatch: pytest.MonkeyPatch,
     is_its_turn: bool,
 ) -> None:
-    """Ctrl-C while a query waits, or as its turn comes; later queries are embedded."""
+    """Ctrl-C arrives while the query waits, or just as its turn comes."""
 
     class Interrupted(Future[Any]):
         asked = False

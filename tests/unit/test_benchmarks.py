@@ -1,4 +1,4 @@
-"""The synthetic catalogues of the benchmarks, and the table that is made of their results."""
+"""The synthetic catalogues of the benchmarks, and the table of their results."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ MODEL = Model(id="m", slug="m", dimension=8, max_tokens=8)
 
 
 def test_a_synthetic_catalogue_has_the_statistics_of_real_ones(tmp_path: Path) -> None:
-    """All its items are read, each time the same, and each text finds a vector."""
+    """All items are read, each text has a vector, and generation is deterministic."""
     project = tmp_path / "project"
     synthetic.write_items(project, ITEMS)
     workspace = Workspace(load({"data_dir": str(tmp_path / "data")}, project, {}), project)
@@ -49,16 +49,16 @@ def test_a_synthetic_catalogue_has_the_statistics_of_real_ones(tmp_path: Path) -
     assert all((project / file).read_bytes() == (again / file).read_bytes() for file in files)
 
 
-def test_generated_vectors_are_unit_vectors_of_their_keys() -> None:
-    """The same key has the same one; others differ."""
+def test_generated_vectors_are_unit_vectors_that_depend_on_keys() -> None:
+    """Equal keys have equal vectors; different keys have different vectors."""
     made = synthetic.vectors([b"one", b"two", b"one"], 32)
     assert np.allclose(np.linalg.norm(made, axis=1), 1)
     assert np.array_equal(made[0], made[2])
     assert not np.allclose(made[0], made[1])
 
 
-def test_the_table_is_that_of_the_results() -> None:
-    """It is not edited by hand."""
+def test_the_sizing_table_matches_the_results() -> None:
+    """The table is generated, not edited by hand."""
     document = sizing_table.DOCUMENT.read_text("utf-8")
     assert sizing_table.with_table(document, sizing_table.read()) == document
 
@@ -66,7 +66,7 @@ def test_the_table_is_that_of_the_results() -> None:
 def test_the_catalogue_of_the_ranking_report_is_indexed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its sources lie outside of its folder, so nothing is read before it is trusted."""
+    """Its sources lie outside its folder, so the report must trust it first."""
     from benchmarks.quality.__main__ import Measured  # noqa: PLC0415 - imports scikit-learn
     from benchmarks.quality.encoder import MODEL as ENCODER  # noqa: PLC0415 - as above
     from benchmarks.quality.product import Product  # noqa: PLC0415 - as above
@@ -80,10 +80,10 @@ def test_the_catalogue_of_the_ranking_report_is_indexed(
         assert [entry.id for entry in repertory.entries()] == ["skills/deploy"]
 
 
-def test_a_measured_command_has_none_of_the_users_settings(
+def test_a_measured_command_ignores_the_users_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither from variables nor from a file; what the system needs stays."""
+    """Neither variables nor a file may set anything; the system's variables stay."""
     monkeypatch.setenv("REPERTORY_SEARCH_ALPHA", "0")
     monkeypatch.setenv("XDG_CONFIG_HOME", "/home/someone/.config")
     variables = environment(tmp_path)
@@ -94,7 +94,7 @@ def test_a_measured_command_has_none_of_the_users_settings(
 
 
 def test_a_server_that_does_not_end_is_killed() -> None:
-    """It would keep its port and its memory, and spoil the next figures."""
+    """It would keep its port and memory, and distort the next measurements."""
     deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(); signal.pause()"
     process = subprocess.Popen([sys.executable, "-uc", deaf], stdout=subprocess.PIPE)
     assert process.stdout

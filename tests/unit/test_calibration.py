@@ -44,7 +44,7 @@ class MadeUp(EmbeddingEngine):
     Args:
         files: The files of its model.
         least: The cosine of texts that have nothing in common.
-        by: Gives the parts of a text that have vectors; the whole text leaves no signal.
+        by_word: False gives each whole text its own random vector, so there is no signal.
     """
 
     device = "cpu"
@@ -84,8 +84,8 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return weights, tokenizer
 
 
-def test_the_reference_pairs_are_whole() -> None:
-    """Every item has one description, and good and bad pairs are both there."""
+def test_the_reference_pairs_are_consistent() -> None:
+    """Each item has one description, pairs are unique, and all grades occur."""
     pairs = msgspec.json.Decoder(Pair).decode_lines(REFERENCE.read_bytes())
     by_id = {pair.item.id: pair.item for pair in pairs}
     assert all(by_id[pair.item.id] == pair.item for pair in pairs)
@@ -96,7 +96,7 @@ def test_the_reference_pairs_are_whole() -> None:
 
 @pytest.mark.parametrize(("least", "greatest"), [(0.0, 1.0), (0.6, 0.9), (-0.2, 0.3)])
 def test_the_fit_recovers_slope_and_bias(least: float, greatest: float) -> None:
-    """Whatever the range of the cosines, and beside any offset."""
+    """The cosines may have any range, and each pair any offset."""
     random = np.random.default_rng(1)
     share = random.uniform(size=50_000)
     cosine = least + (greatest - least) * share
@@ -117,7 +117,7 @@ def test_the_fit_survives_pairs_that_the_cosine_separates() -> None:
 
 
 def test_the_range_of_the_cosines_makes_no_difference() -> None:
-    """A model with cosines over 0.6 gives the confidences of one with cosines over 0."""
+    """Models with cosines above 0.6 and above 0 give the same confidences."""
     wide, narrow = fit(MadeUp()), fit(MadeUp(least=0.6))
     assert narrow.auc == pytest.approx(wide.auc, abs=0.001)
     assert narrow.error == pytest.approx(wide.error, abs=0.005)
@@ -129,7 +129,7 @@ def test_the_range_of_the_cosines_makes_no_difference() -> None:
 
 
 def test_a_model_without_signal_gets_no_slope() -> None:
-    """Its cosines change a confidence hardly, and never the wrong way."""
+    """Random cosines hardly change a confidence, and the slope is never negative."""
     random = MadeUp(by_word=False)
     found = fit(random).calibration
     spread = 1.0 / DIMENSION**0.5  # of cosines of random vectors
@@ -140,7 +140,7 @@ def test_a_model_without_signal_gets_no_slope() -> None:
 
 
 def test_vectors_that_are_not_finite_are_refused() -> None:
-    """The message names the model."""
+    """The error names the model."""
 
     class Broken(MadeUp):
         @override
@@ -152,7 +152,7 @@ def test_vectors_that_are_not_finite_are_refused() -> None:
 
 
 def test_a_calibration_is_fitted_once(tmp_path: Path, files: tuple[Path, Path]) -> None:
-    """The next engine of the same files reads it, and says the same in `doctor`."""
+    """The next engine with the same files reads the stored calibration."""
     first, second = MadeUp(*files), MadeUp(*files)
     steps: list[tuple[str, int, int]] = []
     assert stored(first, tmp_path) is None
@@ -169,10 +169,8 @@ def test_a_calibration_is_fitted_once(tmp_path: Path, files: tuple[Path, Path]) 
     assert first.model.calibration == second.model.calibration == fitted.calibration
 
 
-def test_weights_may_bring_their_calibration_along(
-    tmp_path: Path, files: tuple[Path, Path]
-) -> None:
-    """It is read from beside them, and nothing is fitted or written."""
+def test_weights_may_come_with_their_calibration(tmp_path: Path, files: tuple[Path, Path]) -> None:
+    """It is read from the folder of the weights, and nothing is fitted or written."""
     first, second = MadeUp(*files), MadeUp(*files)
     calibrate(first, files[0].parent)
     calibrate(second, tmp_path / "models")
@@ -182,10 +180,8 @@ def test_weights_may_bring_their_calibration_along(
 
 
 @pytest.mark.parametrize("model", [ENCODER.id, MINILM.id])
-def test_the_calibration_that_comes_along_is_the_one_that_would_be_fitted(
-    tmp_path: Path, model: str
-) -> None:
-    """It is fitted again whenever the fit, the pairs, or what words say change."""
+def test_the_published_calibration_equals_a_new_fit(tmp_path: Path, model: str) -> None:
+    """After a change of the fit, the pairs, or the evidence of words, it must be fitted again."""
     engine = load_engine(model, "cpu", tmp_path)
     brought = stored(engine, tmp_path)
     assert brought
@@ -195,7 +191,7 @@ def test_the_calibration_that_comes_along_is_the_one_that_would_be_fitted(
 
 
 def test_the_usual_models_have_a_calibration() -> None:
-    """No first search with them waits for a fit; one of another model, or of an older fit, is gone.
+    """Their first search needs no fit, and no obsolete calibration is packaged.
 
     To fit one again: search with the model, whose hub or package has the weights, and copy
     ``models/calibrations`` of the data directory.
@@ -214,10 +210,10 @@ def test_the_usual_models_have_a_calibration() -> None:
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_changed_files_are_another_model(
+def test_changed_files_are_calibrated_again(
     tmp_path: Path, files: tuple[Path, Path], number: int
 ) -> None:
-    """Other weights or another tokenizer are fitted again."""
+    """Other weights or another tokenizer are another model."""
     calibrate(MadeUp(*files), tmp_path)
     files[number].write_bytes(b"other ones")
     changed = MadeUp(*files)
@@ -227,10 +223,10 @@ def test_changed_files_are_another_model(
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"calibration": {}}', b"\xff"])
-def test_a_damaged_file_is_written_again(
+def test_a_damaged_calibration_is_fitted_again(
     tmp_path: Path, files: tuple[Path, Path], content: bytes
 ) -> None:
-    """It counts as missing."""
+    """Its file counts as missing."""
     calibrate(MadeUp(*files), tmp_path)
     (file,) = (tmp_path / "calibrations").iterdir()
     file.write_bytes(content)
@@ -240,10 +236,10 @@ def test_a_damaged_file_is_written_again(
     assert stored(again, tmp_path)
 
 
-def test_a_folder_that_cannot_be_written_means_fitting_again(
+def test_an_unwritable_folder_does_not_prevent_calibration(
     tmp_path: Path, files: tuple[Path, Path]
 ) -> None:
-    """The model is calibrated, but not stored."""
+    """The model is calibrated, but the calibration is not stored."""
     models = tmp_path / "models"
     models.write_bytes(b"a file")
     engine = MadeUp(*files)
@@ -253,7 +249,7 @@ def test_a_folder_that_cannot_be_written_means_fitting_again(
 
 
 def test_an_engine_without_files_is_fitted_in_every_process(tmp_path: Path) -> None:
-    """Nothing identifies its model."""
+    """Without files, nothing identifies its model."""
     engine = MadeUp()
     calibrate(engine, tmp_path)
     assert engine.model.calibration

@@ -1,4 +1,4 @@
-"""Validation of a call's arguments against schemas written by strangers."""
+"""Validation of a call's arguments against untrusted schemas."""
 
 import json
 import math
@@ -60,12 +60,12 @@ def forecast(schema: dict[str, Any] | None) -> Item:
 def test_each_fault_names_the_argument_and_the_rule(
     arguments: dict[str, Any], wrong: list[str]
 ) -> None:
-    """It quotes the schema, never the value."""
+    """A fault quotes the schema, never the value."""
     assert faults(arguments, FORECAST) == wrong
 
 
 def test_invalid_arguments_are_rejected() -> None:
-    """In one sentence that names the tool; valid ones are returned unchanged."""
+    """The error is one sentence that names the tool; valid arguments are returned unchanged."""
     assert validate_arguments({"city": "Bonn", "note": None}, forecast(FORECAST)) == {
         "city": "Bonn",
         "note": None,
@@ -117,21 +117,21 @@ def test_a_tool_without_a_schema_accepts_anything() -> None:
         ),
     ],
 )
-def test_keywords_of_all_kinds(schema: dict[str, Any], wrong: str) -> None:
-    """Local references, alternatives, patterns of names, and older drafts."""
+def test_schema_keywords_of_all_kinds_are_checked(schema: dict[str, Any], wrong: str) -> None:
+    """They include local references, alternatives, patterns of names, and older drafts."""
     assert faults({"a": 1}, schema) == [wrong]
 
 
 def test_the_number_of_faults_is_bounded() -> None:
-    """Several faults are in order, five at most."""
+    """At most five faults are listed, in order."""
     schema = {"properties": {f"p{number}": {"type": "string"} for number in range(9)}}
     assert faults({f"p{number}": 0 for number in range(9)}, schema) == [
         f"p{number} must be string" for number in range(5)
     ]
 
 
-def test_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A remote reference is not followed; the rest of the schema still applies."""
+def test_remote_references_are_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest of the schema still applies."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError
@@ -172,7 +172,7 @@ SLOW = {"pattern": "^(a+)+$"}
 def test_a_schema_that_cannot_be_applied_is_left_to_the_server(
     schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that is broken, cyclic, or too slow to check."""
+    """Broken, cyclic or slow schemas give no fault, so the server must check the arguments."""
     monkeypatch.setattr(validation, "CHECK_TIMEOUT_S", 0.1)
     assert faults({"a": "b"}, schema) == []
 
@@ -192,14 +192,14 @@ def test_a_schema_that_cannot_be_applied_is_left_to_the_server(
     ],
 )
 def test_patterns_take_linear_time(schema: dict[str, Any]) -> None:
-    """On every path to a match; Python's own engine would take exponential time."""
+    """Python's own regular expressions would take exponential time in each case."""
     long = "a" * 50_000 + "!"
     assert faults({"a": long, long: {"a": long}}, schema)
 
 
 @pytest.mark.parametrize("keyword", ["patternProperties", "additionalProperties"])
-def test_many_patterns_take_no_more_than_the_time_of_a_check(keyword: str) -> None:
-    """Each takes a tenth of a second to compile, so without a check they would take minutes."""
+def test_the_compilation_of_many_patterns_is_bounded(keyword: str) -> None:
+    """Each takes a tenth of a second to compile, so without a timeout they would take minutes."""
     patterns: dict[str, Any] = {rf"(?:[\w{number}]{{50}}){{20}}": {} for number in range(3_000)}
     closed = {"additionalProperties": False} if keyword == "additionalProperties" else {}
     assert faults({"a": 1}, {"patternProperties": patterns, **closed}) == []
@@ -228,7 +228,7 @@ def test_unique_items_take_linear_time() -> None:
     ids=["object", "nan", "surrogate", "bytes", "number", "large", "deep", "deeper"],
 )
 def test_values_that_are_not_json_are_rejected(arguments: dict[str, Any], words: str) -> None:
-    """Before validation."""
+    """They are rejected before validation, as are large and deeply nested values."""
     with pytest.raises(ArgumentsError, match=words):
         as_json(arguments)
 
@@ -268,6 +268,6 @@ SCHEMAS = st.recursive(
 
 @given(value=JSON, schema=SCHEMAS)
 def test_the_bounds_change_no_verdict(value: object, schema: dict[str, Any]) -> None:
-    """A value has faults exactly if the library itself rejects it."""
+    """A value has faults if and only if the library itself rejects it."""
     fits = jsonschema.Draft202012Validator(schema).is_valid(value)
     assert (faults(value, schema) == []) == fits

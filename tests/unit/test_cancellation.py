@@ -1,4 +1,4 @@
-"""What no caller waits for any more."""
+"""Calls that time out do not wait for a name lookup."""
 
 import os
 import socket
@@ -47,7 +47,7 @@ def call_tool() -> None:
 def test_a_timeout_waits_for_no_lookup(
     ask: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A resolver that is away takes half a minute to say so."""
+    """An unreachable resolver takes half a minute to fail."""
     is_over, lookups = threading.Event(), []
 
     def look_up(*_: object, **_options: object) -> Any:  # noqa: ANN401 - never returns
@@ -63,8 +63,8 @@ def test_a_timeout_waits_for_no_lookup(
         is_over.set()
 
 
-def test_a_lookup_ends_as_always() -> None:
-    """With its result, or its error."""
+def test_a_lookup_that_is_not_cancelled_completes() -> None:
+    """It returns its result, or raises its error."""
 
     async def look_up(port: str) -> Any:  # noqa: ANN401 - a list of tuples
         leave_lookups()

@@ -1,4 +1,4 @@
-"""A data directory that may not be entered, such as that of another user: a sentence, no defect."""
+"""An inaccessible data directory, such as another user's, causes a clear error, no crash."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,12 +22,12 @@ from repertory_admin.checks import State, data_directory
 
 @pytest.fixture
 def closed(tmp_path: Path) -> Path:
-    """A path at which every operation is refused: root may enter all others."""
+    """A path that is too long, so every operation fails, even for root."""
     return tmp_path / ("x" * 300)
 
 
 def settings_of(data: Path, directory: Path) -> Settings:
-    """The settings of a directory with a data directory."""
+    """The settings of a project with this data directory."""
     return load({"data_dir": str(data)}, directory, {})
 
 
@@ -39,16 +39,14 @@ def settings_of(data: Path, directory: Path) -> Settings:
     ],
     ids=["reviews", "usage"],
 )
-def test_its_databases_are_named(closed: Path, read: Callable[[Path], object]) -> None:
-    """And another data directory is suggested."""
+def test_an_inaccessible_database_is_named(closed: Path, read: Callable[[Path], object]) -> None:
+    """The error suggests another data directory."""
     with pytest.raises(StoreError, match=r"a\.sqlite cannot be written: .*another --data-dir"):
         read(closed)
 
 
-def test_a_disk_with_little_room_is_to_be_made_emptier(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`doctor` says how much may be needed, and what helps."""
+def test_doctor_reports_little_free_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says how much space a model may need, and what helps."""
     monkeypatch.setattr("repertory_admin.checks.MIN_FREE_BYTES", 1e18)
     *_, found = data_directory(tmp_path)
     assert found.state is State.BAD
@@ -58,23 +56,23 @@ def test_a_disk_with_little_room_is_to_be_made_emptier(
     )
 
 
-def test_its_keys_are_named(closed: Path, tmp_path: Path) -> None:
-    """A server accepts no caller meanwhile, for there may be keys."""
+def test_no_caller_is_accepted_while_keys_are_inaccessible(closed: Path, tmp_path: Path) -> None:
+    """Keys may exist, so a key is required, and none is valid."""
     keys = keys_of(settings_of(closed, tmp_path), tmp_path)
     with pytest.raises(ConfigurationError, match="cannot be read"):
         keys.list()
     assert (keys.required, keys.active()) == (True, ())
 
 
-def test_no_server_is_found_in_it(closed: Path, tmp_path: Path) -> None:
-    """Only its user may use one. The project is the working directory."""
+def test_no_server_is_found_in_a_closed_data_directory(closed: Path, tmp_path: Path) -> None:
+    """The project is then the working directory."""
     assert notes(settings_of(closed, tmp_path)) == []
     _, project = located({"data_dir": str(closed)}, tmp_path)
     assert project.directory == tmp_path
 
 
-def test_nothing_is_restored_to_it(closed: Path, tmp_path: Path) -> None:
-    """Whether a server uses it cannot be known."""
+def test_nothing_is_restored_to_a_closed_data_directory(closed: Path, tmp_path: Path) -> None:
+    """It is unknown whether a server uses the directory."""
     made, file = Parts(settings_of(tmp_path / "data", tmp_path), tmp_path), tmp_path / "a.zip"
     write_atomically(tmp_path / "data" / "trusted.json", b"{}")
     create(made, file, lambda *_: None, with_sign_ins=False, force=False)

@@ -1,4 +1,4 @@
-"""The commands are imported when they are chosen, and not before."""
+"""The commands: lazy imports, help texts, and errors."""
 
 import subprocess
 import sys
@@ -17,8 +17,8 @@ from repertory_admin.commands import backup, config, init, mcp
 from repertory_admin.exits import missing_package, system_problem
 from repertory_admin.options import FLAGGED
 
-# Asks the command line for the help of each command, in a process of its own, which lists the
-# modules that are imported then. Without a command it is the main help.
+# Shows the help of each command in its own process, which then lists the imported modules.
+# The empty command shows the main help.
 IMPORTED = """
 import atexit, os, sys
 from repertory_admin.cli import cli
@@ -32,7 +32,7 @@ for command in ["", *sys.argv[1:]]:
 """
 HEAVY = {
     *("numpy", "onnxruntime", "qdrant_edge", "starlette", "rich", "repertory.compose"),
-    *("ir_measures", "scipy", "sklearn"),  # of an extra: help works without it
+    *("ir_measures", "scipy", "sklearn"),  # of an extra, without which help must work
 }
 
 
@@ -49,7 +49,7 @@ def imported() -> dict[str, set[str]]:
 
 
 def test_the_main_help_imports_no_command(imported: dict[str, set[str]]) -> None:
-    """It lists every command without the module of any."""
+    """It lists every command without importing a command's module."""
     modules = imported[""]
     assert "repertory_admin.app" in modules
     assert not modules & {module for module, _ in COMMANDS.values()}
@@ -71,20 +71,20 @@ def test_the_help_of_a_command_imports_no_engine(
     [("celery", "team"), ("ir_measures.measures", "eval"), ("sklearn", "eval")],
 )
 def test_a_missing_optional_package_is_named_with_its_extra(package: str, extra: str) -> None:
-    """The message is the command that installs it."""
+    """The message ends with the command that installs it."""
     text = missing_package(ModuleNotFoundError("No module", name=package))
     assert text.endswith(f"pip install 'repertory[{extra}]'")
 
 
 def test_a_missing_module_of_our_own_is_a_defect() -> None:
-    """No extra would install it."""
+    """No extra would install it, so none is suggested."""
     assert not missing_package(ModuleNotFoundError("No module", name="repertory.nowhere"))
     assert not missing_package(ModuleNotFoundError("No module"))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_line_of_the_main_help_is_the_first_of_the_commands_own(name: str) -> None:
-    """The table of commands says what the command itself does."""
+def test_the_main_help_shows_the_first_line_of_each_command(name: str) -> None:
+    """The summaries in the table of commands equal the first lines of the commands' own help."""
     root = typer.main.get_group(app)
     assert isinstance(root, TyperGroup)
     command = root.resolve_command(typer.Context(root), [name])[1]
@@ -93,25 +93,25 @@ def test_a_line_of_the_main_help_is_the_first_of_the_commands_own(name: str) -> 
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_is_whole_and_in_words(name: str) -> None:
-    """A group cuts no line of its commands, and no option has the name of a type for its value."""
+def test_help_has_no_truncated_lines_and_no_type_names(name: str) -> None:
+    """A group truncates no line of its commands, and no option shows ``<str>`` for its value."""
     root = typer.main.get_group(app)
     assert isinstance(root, TyperGroup)
     context = typer.Context(root)
     command = root.resolve_command(context, [name])[1]
     assert command is not None
     text = command.get_help(typer.Context(command, parent=context, info_name=name))
-    _, *lines = text.splitlines()  # the first one has the arguments that may be repeated
+    _, *lines = text.splitlines()  # the first line has "..." for repeated arguments
     assert not [line for line in lines if line.endswith("...")]
     assert "<str>" not in text
 
 
-def test_little_memory_is_no_defect() -> None:
-    """It is the system's, and the message says what helps."""
+def test_a_lack_of_memory_is_no_defect() -> None:
+    """The message says that there is not enough memory."""
     assert system_problem(MemoryError()).startswith("There is not enough memory")
 
 
-def test_the_settings_with_a_flag_are_those_of_the_commands() -> None:
+def test_the_settings_with_a_flag_are_options_of_commands() -> None:
     """`config show` names the flag of a setting only if another command takes it."""
     root = typer.main.get_group(app)
     assert isinstance(root, TyperGroup)
@@ -141,7 +141,7 @@ def test_the_settings_with_a_flag_are_those_of_the_commands() -> None:
 def test_a_path_in_an_unknown_home_is_a_wrong_argument(
     run: Callable[[dict[str, object]], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is no defect, and the message says what to write instead."""
+    """The error says that the home is unknown, instead of reporting a defect."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationError, match="names a home that is unknown"):
         run({"data_dir": str(tmp_path / "data")})

@@ -1,4 +1,4 @@
-"""A confidence is about one query and one item: evidence raises it, and words give it a least."""
+"""A confidence depends on one query and one item; matching words set its minimum."""
 
 import json
 import math
@@ -69,7 +69,7 @@ def rows(engine: SearchEngine) -> list[int]:
 
 
 def confidence(text: str, item: Item, *others: Item, **weights: float) -> float:
-    """The confidence of an item for a query among others, by words alone."""
+    """The confidence of an item for a query by words alone, in a catalogue with other items."""
     engine = keyword_engine([item, *others])
     row = row_of(engine.keywords, item.id)
     task = engine.rank(Query(text=text, weights=Weights(**weights)), also=[row])
@@ -77,19 +77,19 @@ def confidence(text: str, item: Item, *others: Item, **weights: float) -> float:
 
 
 def least_confidence(text: str, item: Item) -> float:
-    """The confidence of an item whose meaning is as far from the query as can be."""
+    """The confidence of an item whose meaning is as far from the query as possible."""
     found = keyword_engine([item]).rank(Query(text=text), also=[0]).texts[0].candidates
     return float(confidences(with_odds(found, [-100.0]))[0])
 
 
 def with_odds(found: Candidates, odds: Sequence[float]) -> Candidates:
-    """Candidates as if the semantic arm had found them, with its log odds of each."""
+    """The candidates as if the semantic arm had found them with these log odds."""
     semantic = np.array(odds, np.float32)
     return msgspec.structs.replace(found, mode=Mode.HYBRID, semantic=semantic)
 
 
 def is_within(value: float, bounds: Range) -> bool:
-    """Whether a value is in a range, but for rounding."""
+    """Whether a value is in a range, except for rounding."""
     return bounds[0] - ROUNDING <= value <= bounds[1] + ROUNDING
 
 
@@ -113,13 +113,13 @@ BY_FIELD: list[tuple[Item, Range]] = [
 
 
 @pytest.mark.parametrize(("item", "bounds"), BY_FIELD)
-def test_the_best_field_that_has_the_only_word_sets_the_range(item: Item, bounds: Range) -> None:
+def test_the_best_field_with_the_only_word_sets_the_range(item: Item, bounds: Range) -> None:
     """Other evidence moves the confidence within that range."""
     assert is_within(confidence("zorblax", item), bounds)
 
 
-def test_what_deletes_does_not_come_first_for_a_thing_alone() -> None:
-    """A bare noun asks for no deletion, whatever form of it the other name has."""
+def test_a_deletion_does_not_come_first_for_a_bare_noun() -> None:
+    """A bare noun asks for no deletion, even if another name has only another form of it."""
     drop = tool("mongodb__drop-database", "Removes the database, deleting its data files")
     others = tool("mongodb__list-databases", "Lists what a connection has"), tool("x__other", "A")
     assert confidence("database", drop, *others) < confidence("database", others[0], drop)
@@ -128,13 +128,15 @@ def test_what_deletes_does_not_come_first_for_a_thing_alone() -> None:
 
 
 @pytest.mark.parametrize(("item", "bounds"), BY_FIELD)
-def test_the_meaning_moves_the_confidence_from_end_to_end(item: Item, bounds: Range) -> None:
-    """The range holds for any vectors; its lower part is of items with another form of the word."""
+def test_the_meaning_moves_the_confidence_through_the_whole_range(
+    item: Item, bounds: Range
+) -> None:
+    """No vectors exceed the range. Its lowest part is for items with another form of the word."""
     assert lowest_and_highest("zorblax", item) == pytest.approx(as_typed(bounds), abs=1e-6)
 
 
 def test_another_form_of_the_word_has_the_lower_part_of_the_range() -> None:
-    """The whole range is of those with the word as it is typed and of those with others."""
+    """Another form never reaches the top of the range, nor the typed word its bottom."""
     low, high = IN_DESCRIPTION
     for typed in ("modified", "modifies", "modifying"):
         found = lowest_and_highest(typed, skill("maker", "To modify things"))
@@ -144,20 +146,20 @@ def test_another_form_of_the_word_has_the_lower_part_of_the_range() -> None:
 
 
 def lowest_and_highest(typed: str, item: Item) -> Range:
-    """The confidence of an item for a query of one word with the worst and the best meaning."""
+    """The confidences of an item for a one-word query with the worst and the best meaning."""
     found = keyword_engine([item]).rank(Query(text=typed), also=[0]).texts[0].candidates
     lowest, highest = (float(confidences(with_odds(found, [odds]))[0]) for odds in (-100, 100))
     return lowest, highest
 
 
 def as_typed(bounds: Range) -> Range:
-    """The part of a range that items with the word as it is typed have, or a correction of it."""
+    """The part of a range for items with the word as typed, or with a correction of it."""
     low, high = bounds
     return (low + AS_TYPED * (high - low) if low else low), high
 
 
 def test_the_ranges_of_the_fields_are_in_order() -> None:
-    """Names come before descriptions, descriptions before the rest; these are all shown."""
+    """Names are above descriptions, and these above the rest; all exceed the default threshold."""
     ranges = (IN_NAME, IN_DESCRIPTION, IN_REST, UNUSUAL_IN_BODY, IN_BODY)
     assert all(low < high for low, high in ranges)
     assert all(low > high for (low, _), (_, high) in pairwise(ranges))
@@ -168,7 +170,7 @@ def test_the_ranges_of_the_fields_are_in_order() -> None:
 
 
 def test_an_unusual_word_of_a_body_comes_before_its_corrections() -> None:
-    """But for those in names; a usual word has none."""
+    """A correction in a name may still come first; a usual word is not corrected."""
     item = skill("maker", "Makes things", "# About\nSTARD and pytest.\n")
     other = skill("beginner", "Starts with a star")
     assert is_within(confidence("STARD", item, other), UNUSUAL_IN_BODY)
@@ -177,7 +179,7 @@ def test_an_unusual_word_of_a_body_comes_before_its_corrections() -> None:
 
 
 def test_a_common_word_of_a_body_says_little() -> None:
-    """Only a rare word in a body alone is enough for the default threshold."""
+    """If a word is only in the body, it must be rare to exceed the default threshold."""
     assert is_known(term_of("result"))
     assert rarity(term_of("result")) < RARE
     assert least_confidence("result", skill("maker", "Makes things", "The result.")) < 0.01
@@ -186,7 +188,7 @@ def test_a_common_word_of_a_body_says_little() -> None:
 
 @pytest.mark.parametrize("text", ["har file", "har result", "result of a har"])
 def test_a_rare_word_of_a_body_is_enough_beside_a_usual_one(text: str) -> None:
-    """As it is alone, whether or not the item has the other. English words are there by chance."""
+    """The item need not have the usual word, and a usual English word may be there by chance."""
     assert rarity(term_of("file")) < RARE
     item = skill("maker", "Makes things", "Attach the HAR file.")
     assert least_confidence("har", item) >= 0.35
@@ -196,19 +198,19 @@ def test_a_rare_word_of_a_body_is_enough_beside_a_usual_one(text: str) -> None:
 
 
 def test_a_word_of_a_very_long_body_counts_like_one_of_a_short_one() -> None:
-    """However often other words stand beside it."""
+    """Other words in the body do not lower the confidence."""
     item = skill("maker", "Makes things", f"{'filler ' * 20_000} zorblax")
     assert is_within(confidence("zorblax", item), UNUSUAL_IN_BODY)
 
 
 def test_the_parts_of_a_word_are_no_surer_than_a_correction() -> None:
-    """``zyx8quon`` is a word of its own, of which a name with its parts is no spelling."""
+    """A name with the parts of ``zyx8quon`` is not another spelling of this word."""
     value = confidence("zyx8quon", skill("quon-of-zyx-8", "Makes zyx 8 quon"))
     assert value == pytest.approx(CORRECTED_IN_NAME[1])
 
 
-def test_a_parameters_description_counts_like_a_body() -> None:
-    """It is long, and seldom what a tool is about."""
+def test_the_description_of_a_parameter_counts_like_a_body() -> None:
+    """It is long, and seldom says what a tool is about."""
     item = tool("srv__maker", "Makes things", input_schema=SCHEMA)
     assert is_within(confidence("quuxly", item), UNUSUAL_IN_BODY)
 
@@ -222,14 +224,16 @@ def test_a_parameters_description_counts_like_a_body() -> None:
         ("zorblax quuxly result", skill("thing", "For zorblax", "# The quuxly\nX"), MEANINGFUL),
     ],
 )
-def test_an_item_with_all_words_has_a_least_confidence(text: str, item: Item, least: float) -> None:
-    """It is higher for a name than for a description, and is above the default threshold."""
+def test_an_item_with_all_words_has_a_minimum_confidence(
+    text: str, item: Item, least: float
+) -> None:
+    """The minimum is higher for names than for descriptions, and above the default threshold."""
     assert least_confidence(text, item) == pytest.approx(least, abs=1e-4)
     assert confidence(text, item) > least >= 0.35
 
 
 def test_other_evidence_decides_between_items_with_all_words() -> None:
-    """A closer meaning is surer, also where the words set the least confidence."""
+    """A closer meaning raises the confidence even where the words set the minimum."""
     items = [skill("quuxly-of-zorblax", "Thing"), skill("zorblax-of-quuxly", "Thing")]
     engine = keyword_engine(items)
     found = engine.rank(Query(text="zorblax quuxly with it"), also=rows(engine))
@@ -237,8 +241,8 @@ def test_other_evidence_decides_between_items_with_all_words() -> None:
     assert ALL_IN_NAME <= far < near < ALL_IN_NAME + ADDED
 
 
-def test_an_item_without_the_only_word_is_as_sure_as_its_meaning() -> None:
-    """Up to the confidence of a word in a body."""
+def test_without_the_only_word_the_meaning_sets_the_confidence() -> None:
+    """It stays below the upper bound for items without the word."""
     query = Query(text="zorblax", weights=Weights(alpha=1.0))
     found = keyword_engine([skill("maker", "Makes it")]).rank(query, also=[0]).texts[0].candidates
     values = [float(confidences(with_odds(found, [odds]))[0]) for odds in (-2.0, 100.0)]
@@ -248,7 +252,7 @@ def test_an_item_without_the_only_word_is_as_sure_as_its_meaning() -> None:
 
 
 def test_a_small_part_of_the_words_is_not_enough() -> None:
-    """One rare word of three, or some words of a body alone, give no least confidence."""
+    """One rare word of three, or some words of a body, set no minimum confidence."""
     asked = "zorblax quuxly vrendig"
     partly = skill("thing", "Something", "For zorblax of a quuxly.")
     in_body = skill("thing", "Something", "For zorblax of a quuxly and a vrendig.")
@@ -261,8 +265,8 @@ def test_a_small_part_of_the_words_is_not_enough() -> None:
     assert confidence(asked, in_body) < confidence(asked, in_heading)
 
 
-def test_all_words_of_a_query_in_a_body_are_shown_if_they_are_rare_enough() -> None:
-    """What a search of the text alone finds, a search of the catalogue finds; see `grep`."""
+def test_an_item_with_all_words_in_its_body_is_shown_if_they_are_rare_enough() -> None:
+    """A search finds what a plain text search, such as `grep`, would find."""
     text = "The legacy gateway needs a restart on Sundays. Customers get an error and a report."
     item = skill("thing", "Something", text)
     assert least_confidence("legacy gateway restart", item) == pytest.approx(ALL_ANYWHERE, abs=1e-4)
@@ -271,7 +275,7 @@ def test_all_words_of_a_query_in_a_body_are_shown_if_they_are_rare_enough() -> N
 
 
 def test_typed_names_are_in_order() -> None:
-    """The name itself, then the name without its server's, then a misspelt one."""
+    """The full name is surest, then the name without its server's, then a misspelt name."""
     named = tool("linear__linear_mend_sprocket", "Mends it")
     values = [
         confidence(typed, named)
@@ -283,8 +287,8 @@ def test_typed_names_are_in_order() -> None:
     assert TYPED > TYPED_ALSO > MISSPELT > MAX_UNNAMED
 
 
-def test_of_two_items_with_a_typed_name_the_surer_one_is_first() -> None:
-    """Their names are the same, so the other words decide."""
+def test_items_with_the_same_typed_name_are_ranked_by_the_other_words() -> None:
+    """Their names are equal, so the other words of the query decide."""
     surer = skill("deploy_app", "Roll out production")
     other = skill("deploy_app", "Bake bread")
     other = msgspec.structs.replace(other, id="another/deploy_app", source="another")
@@ -297,17 +301,17 @@ def test_of_two_items_with_a_typed_name_the_surer_one_is_first() -> None:
     [
         ("sprokket", "sprocket", True),
         ("awl", "awk", False),  # three letters
-        ("house", "mouse", False),  # another word of the language
-        ("sail", "mail", False),  # one that few texts on software have
-        ("house keeper", "mouse-keeper", False),  # one of several words
-        ("hose keeper", "horse-keeper", True),  # that begins with the same letter
-        ("huse keeper", "house-keeper", True),  # no word
-        ("notes keeper", "note-keeper", True),  # a word that begins alike
+        ("house", "mouse", False),  # another English word
+        ("sail", "mail", False),  # an English word that is rare in texts about software
+        ("house keeper", "mouse-keeper", False),  # an English word, although another word agrees
+        ("hose keeper", "horse-keeper", True),  # the first letters are equal
+        ("huse keeper", "house-keeper", True),  # "huse" is not an English word
+        ("notes keeper", "note-keeper", True),  # the beginnings are equal
         ("kubi", "kubo", True),  # four letters
     ],
 )
 def test_one_edit_of_a_name_may_be_another_word(typed: str, name: str, is_sure: bool) -> None:
-    """A short name and a word of the language are no misspelt names."""
+    """Short names and English words do not count as misspelt names."""
     value = confidence(typed, skill(name, "Something"))
     assert value >= MISSPELT if is_sure else 0.35 <= value < 0.9
 
@@ -320,24 +324,24 @@ def test_one_edit_of_a_name_may_be_another_word(typed: str, name: str, is_sure: 
         ("lock the door", "unlock-door", False),
         ("enable alarm", "disable-alarm", False),
         ("import data", "export-data", False),
-        ("instal package", "install-package", True),  # no word
+        ("instal package", "install-package", True),  # not an English word
         ("nstall package", "install-package", True),
-        ("creation of issues", "create-issue", True),  # a word that begins alike is related
+        ("creation of issues", "create-issue", True),  # a word with the same beginning is related
         ("install packages", "install-package", True),
-        ("backup database", "back-up-database", True),  # words that are written as one
+        ("backup database", "back-up-database", True),  # words that may be written as one
         ("set up page", "setup-page", True),
         ("lustre autoimport", "lustre-blob-autoimport-get", True),
     ],
 )
 def test_another_word_makes_no_similar_name(typed: str, name: str, *, is_similar: bool) -> None:
-    """A word that only ends alike often means the opposite, and is no misspelt one."""
+    """Words that only end alike are often opposites, so they do not count as misspelt."""
     hit = keyword_engine([skill(name)]).search(Query(text=typed, threshold=0.0)).hits[0]
     assert hit.evidence.name >= MIN_SIMILARITY if is_similar else hit.evidence.name == 0
     assert ("Fuzzy" in hit.reason) <= is_similar
 
 
-def test_the_words_of_english_are_those_of_a_public_vocabulary() -> None:
-    """All whole words of four letters or more in the tokenizer of our encoder, sorted."""
+def test_the_list_of_english_words_is_a_public_vocabulary() -> None:
+    """It has, sorted, all whole words of four or more letters in our encoder's tokenizer."""
     file = ROOT / "encoder" / "repertory_encoder" / "model" / "tokenizer.json"
     vocabulary = json.loads(file.read_text("utf-8"))["model"]["vocab"]
     words = {one for one in vocabulary if len(one) > 3 and one.isascii() and one.isalpha()}
@@ -346,13 +350,13 @@ def test_the_words_of_english_are_those_of_a_public_vocabulary() -> None:
 
 
 def test_a_corrected_word_of_a_name_counts_beside_the_others() -> None:
-    """All words of ``knwoledge map`` are in the name, and its meaning is unknown."""
+    """After correction, all words of ``knwoledge map`` are in the name."""
     least = least_confidence("knwoledge map", skill("public-knowledge-map", "Something"))
     assert least == pytest.approx(CORRECTED_IN_NAME[0])
 
 
-def test_more_of_a_beginning_is_surer() -> None:
-    """The share of the name that was typed counts, below a misspelt name."""
+def test_a_longer_beginning_of_a_name_is_surer() -> None:
+    """The typed share of the name counts. A misspelt name is surer still."""
     item = skill("zorblaxian-quuxly", "Something")
     values = [confidence(typed, item) for typed in ("zorb", "zorblaxi", "zorblaxianquux")]
     assert values == sorted(values)
@@ -374,7 +378,7 @@ def test_more_of_a_beginning_is_surer() -> None:
 def test_an_unfinished_word_says_more_than_a_usual_one(
     typed: str, name: str, bounds: Range
 ) -> None:
-    """A usual word may mean something else, an identifier not; stop words do not count."""
+    """A usual word may mean something else, unlike an identifier; stop words do not count."""
     assert is_within(confidence(typed, skill(name, "Something")), bounds)
 
 
@@ -416,19 +420,21 @@ MANY = " ".join(f"zorb{letter}lax" for letter in "abcdefghijklmnopqrstuvwxyz")
         ("bias", "zorblax", skill("note"), 1.0),
     ],
 )
-def test_each_piece_of_evidence(name: str, text: str, item: Item, value: float) -> None:
-    """The table that is weighed, one column each."""
+def test_each_piece_of_evidence_has_its_value(
+    name: str, text: str, item: Item, value: float
+) -> None:
+    """These are the columns of the evidence table before they are weighed."""
     assert evidence(text, item)[name] == pytest.approx(value)
 
 
 def test_the_mass_of_evidence_is_weighed_by_field() -> None:
-    """The rarity of a word times its weight in the item."""
+    """A word counts with its rarity and the weight of its field."""
     named, described = skill("zorblax-it", "Thing"), skill("thing", "For zorblax")
     values = [evidence("zorblax quuxly", item)["mass"] for item in (named, described)]
     assert 1.0 > values[0] > values[1] > 0.75
 
 
-def test_an_item_that_does_what_is_asked_leads_one_that_does_something_else() -> None:
+def test_an_item_with_the_requested_action_leads_items_with_other_actions() -> None:
     """The verb of the name is evidence for or against an item."""
     asked = "please delete the old sprocket from it"
     does, neutral, other = (
@@ -446,19 +452,19 @@ def test_a_server_that_is_named_raises_its_tools() -> None:
 
 
 def test_two_letters_may_be_a_rare_word() -> None:
-    """Two digits, or one letter, are not."""
+    """Two digits or a single letter are not rare."""
     assert rarity("qx") == 1.0 > rarity("42") == rarity("q")
 
 
 def test_a_longer_query_needs_more_evidence() -> None:
-    """The same single word of a description says less in a sentence."""
+    """One matching word of a description counts less in a sentence."""
     item = skill("maker", "Makes a sprocket")
     short = confidence("sprocket now", item)
     assert short > confidence("sprocket now then that which was there for us all", item)
 
 
-def test_the_name_of_a_server_is_no_other_word() -> None:
-    """The rest of the query says which of its tools is meant."""
+def test_the_name_of_a_server_does_not_make_a_name_less_similar() -> None:
+    """The rest of the query decides which of its tools is meant."""
     tools = [tool(f"notion__API-{verb}-a-data-source") for verb in ("update", "create")]
     query = Query(text="notion udpate data source", threshold=0.0)
     update, create = keyword_engine(tools).search(query).hits
@@ -467,7 +473,7 @@ def test_the_name_of_a_server_is_no_other_word() -> None:
 
 
 def test_a_name_with_another_number_is_not_similar() -> None:
-    """One without a number may be."""
+    """A name without a number may be similar to a query with one."""
     name = skill("form-1040", "Something")
     assert evidence("form 1041", name)["like"] == 0
     assert evidence("forms 1040", name)["like"] > 0
@@ -475,7 +481,7 @@ def test_a_name_with_another_number_is_not_similar() -> None:
 
 
 def test_names_below_the_least_similarity_do_not_count() -> None:
-    """Many of the letters agree by chance."""
+    """Many letters agree by chance."""
     half = (MIN_SIMILARITY + 1) / 2
     values = likeness(np.array([0.0, MIN_SIMILARITY, half, 1.0], np.float32))
     assert values == pytest.approx([0.0, 0.0, 0.5, 1.0], abs=1e-6)
@@ -484,12 +490,12 @@ def test_names_below_the_least_similarity_do_not_count() -> None:
 
 @pytest.mark.parametrize(("value", "chance"), [(0.0, 0.0), (0.35, 0.1225), (0.6, 0.36), (1.0, 1.0)])
 def test_a_confidence_stands_for_a_probability(value: float, chance: float) -> None:
-    """It is the square, so that the default threshold is one in eight."""
+    """The probability is the square, so the default threshold is one in eight."""
     assert probability(value) == pytest.approx(chance)
 
 
 def test_no_evidence_but_a_typed_name_exceeds_the_highest_confidence() -> None:
-    """Also if the meaning agrees as closely as can be."""
+    """Even the closest meaning does not exceed ``MAX_UNNAMED``."""
     items = [skill("maker", "Makes a sprocket"), skill("other", "Does it")]
     engine = keyword_engine(items)
     task = engine.rank(Query(text="make a sprocket of it"), also=rows(engine))
@@ -499,13 +505,13 @@ def test_no_evidence_but_a_typed_name_exceeds_the_highest_confidence() -> None:
     assert (confidences(with_odds(found, [2, 2])) > confidences(with_odds(found, [1, 1]))).all()
 
 
-def test_words_without_meaning_give_no_least_confidence() -> None:
-    """An item far from a query of stop words is not shown."""
+def test_stop_words_give_no_minimum_confidence() -> None:
+    """For a query of stop words, an item with a distant meaning is not shown."""
     assert least_confidence("how is it with that", skill("how-to", "How is it")) < 0.01
 
 
 def test_the_default_name_weight_is_the_fitted_one() -> None:
-    """A weight of the settings scales it; 0 leaves the words alone."""
+    """The setting scales the weight of similar names; at 0 they do not count."""
     item = skill("zorblax-quuxly", "Thing")
 
     def odds(weight: float) -> float:
@@ -547,7 +553,7 @@ words = st.sampled_from(
     names=st.lists(st.lists(words, min_size=1, max_size=3).map("_".join), min_size=1, max_size=8),
 )
 def test_every_confidence_is_between_0_and_1(text: str, names: list[str]) -> None:
-    """Whatever is asked of whatever catalogue."""
+    """This is true for any query and any catalogue."""
     items = [tool(f"s{at}__{name}", f"Can {name}") for at, name in enumerate(names)]
     engine = keyword_engine(items)
     task = engine.rank(Query(text=text), also=rows(engine))
@@ -555,14 +561,14 @@ def test_every_confidence_is_between_0_and_1(text: str, names: list[str]) -> Non
     assert all(0.0 <= value < 1.0 for value in task.merged.confidence.values())
 
 
-def test_a_word_of_an_identifier_is_no_verb_of_a_request() -> None:
-    """What builds a layout still has the `MediaQuery` that it names."""
+def test_a_word_in_an_identifier_is_no_verb_of_a_request() -> None:
+    """The word ``MediaQuery`` asks for no query, so ``build_layout`` is not another action."""
     text = "Use `MediaQuery` to fit the screen"
     assert is_within(confidence("MediaQuery", skill("build_layout", text)), IN_DESCRIPTION)
 
 
-def test_one_word_in_a_sentence_of_stop_words_is_not_all_that_was_typed() -> None:
-    """It says less of what is asked for than the word alone."""
+def test_one_word_in_a_long_sentence_is_less_sure_than_alone() -> None:
+    """In a sentence, a single word is a smaller part of the request."""
     item = tool("crm__unsubscribe_contact", "Unsubscribe")
     alone, short, long = (
         confidence(text, item)

@@ -1,4 +1,4 @@
-"""When a source is due after its changes, on a simulated clock."""
+"""When a source becomes due after its changes, on a simulated clock."""
 
 from collections.abc import Hashable
 
@@ -26,11 +26,11 @@ class Files:
 
 
 def play(gaps: list[float], files: int = 3) -> list[list[float]]:
-    """Change one file after the other, and poll for due sources all the time.
+    """Change one file after the other, polling for due sources all the time.
 
     Returns:
-        For each time that the source was due: the times of the changes since the last time, then
-        the time when it was due.
+        For each time that the source was due: the times of the changes since the previous time,
+        then the time when it was due.
     """
     debounce = Debounce(QUIET, Files())
     scans: list[list[float]] = []
@@ -52,8 +52,8 @@ def play(gaps: list[float], files: int = 3) -> list[list[float]]:
 
 
 @given(gaps)
-def test_nothing_is_missed_and_nothing_starved(gaps: list[float]) -> None:
-    """After every change the source becomes due, within the limit."""
+def test_every_change_becomes_due_within_the_limit(gaps: list[float]) -> None:
+    """No change is missed, and constant changes do not delay a scan forever."""
     scans = play(gaps)
     assert sum(len(scan) - 1 for scan in scans) == len(gaps)
     for first, *_, due in scans:
@@ -61,8 +61,8 @@ def test_nothing_is_missed_and_nothing_starved(gaps: list[float]) -> None:
 
 
 @given(gaps)
-def test_nothing_is_due_without_quiet_or_the_bound(gaps: list[float]) -> None:
-    """A source is due after a quiet period, or when the limit has passed."""
+def test_a_source_is_due_only_after_quiet_or_at_the_limit(gaps: list[float]) -> None:
+    """It is due after a quiet period, or when the limit has passed."""
     for scan in play(gaps):
         rested = scan[-1] - scan[-2] >= QUIET - 1e-9
         assert rested or scan[-1] - scan[0] >= MAX_QUIET_PERIODS * QUIET - 1e-9
@@ -75,8 +75,8 @@ def test_a_burst_is_due_once(gaps: list[float], files: int) -> None:
 
 
 @pytest.mark.parametrize("quiet", [0.25, 1.0, 4.0])
-def test_a_file_that_never_rests_is_due_at_the_bound(quiet: float) -> None:
-    """A log that is written all the time delays no save for longer, again and again."""
+def test_a_file_that_changes_constantly_is_due_at_the_limit(quiet: float) -> None:
+    """A log that is written all the time never delays other changes beyond the limit."""
     debounce = Debounce(quiet, Files())
     due = []
     for number in range(100):
@@ -86,8 +86,8 @@ def test_a_file_that_never_rests_is_due_at_the_bound(quiet: float) -> None:
     assert due == [MAX_QUIET_PERIODS * quiet, 2 * MAX_QUIET_PERIODS * quiet]
 
 
-def test_files_that_rest_are_due_after_one_quiet_period() -> None:
-    """Each is compared with its own signature."""
+def test_unchanged_files_are_due_after_one_quiet_period() -> None:
+    """Each file is compared with its own earlier signature."""
     files = Files()
     files.signatures |= {"a": 1, "b": 2}
     debounce = Debounce(QUIET, files)
@@ -96,8 +96,8 @@ def test_files_that_rest_are_due_after_one_quiet_period() -> None:
     assert debounce.due(QUIET) == {"source": ["a", "b"]}
 
 
-def test_a_file_that_grows_without_events_is_waited_for() -> None:
-    """A file that changes without an event restarts the quiet period."""
+def test_a_file_that_changes_without_an_event_is_waited_for() -> None:
+    """Its changed signature restarts the quiet period."""
     files = Files()
     debounce = Debounce(QUIET, files)
     files.signatures["a"] = 1

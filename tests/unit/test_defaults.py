@@ -1,4 +1,4 @@
-"""The settings for what a search of a server leaves out."""
+"""The default settings that a server uses for what a search leaves out."""
 
 from pathlib import Path
 
@@ -18,15 +18,15 @@ from repertory.values import MAX_LIMIT
         ({"limit": 200}, {"REPERTORY_SEARCH_LIMIT": "300"}, 200),
     ],
 )
-def test_only_a_limit_that_was_asked_for_is_left(
+def test_only_a_limit_from_a_flag_may_exceed_the_maximum(
     flags: dict[str, int], environment: dict[str, str], limit: int, tmp_path: Path
 ) -> None:
-    """A configured one is cut to what a server gives."""
+    """A configured limit is reduced to the maximum of a server."""
     assert for_server(load(flags, tmp_path, environment)).limit == limit
 
 
 def test_a_server_follows_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flags win over the file, a wrong file changes nothing, and no limit exceeds the most."""
+    """Flags win over the file, an invalid file changes nothing, and the limit has a maximum."""
     monkeypatch.setattr(defaults, "CHECK_INTERVAL_S", 0.0)
     file = tmp_path / "repertory.toml"
     current = Defaults(load({"alpha": 0.5}, tmp_path, {}), tmp_path)
@@ -41,8 +41,8 @@ def test_a_server_follows_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (current().limit, current().threshold) == (3, 0.35)
 
 
-def test_the_files_are_looked_at_once_a_second(tmp_path: Path) -> None:
-    """A search does not wait for the disk each time."""
+def test_the_files_are_checked_once_a_second(tmp_path: Path) -> None:
+    """Not every search waits for the disk."""
     current = Defaults(load({}, tmp_path, {}), tmp_path)
     (tmp_path / "repertory.toml").write_text("[search]\nlimit = 7\n", "utf-8")
     assert current().limit == 3

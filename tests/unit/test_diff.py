@@ -1,4 +1,4 @@
-"""Changes by hashes, and failures that are never treated as deletions."""
+"""Changes are found by hashes, and failures are never treated as deletions."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ from repertory.indexing.diff import diff
 
 
 def item(item_id: str, description: str = "", source: str = "s") -> Item:
-    """A skill of that id."""
+    """A skill with this id."""
     return Item(id=item_id, kind=Kind.SKILL, name=item_id, source=source, description=description)
 
 
@@ -33,7 +33,7 @@ def by_id(*items: Item) -> dict[str, Item]:
 
 
 def test_added_changed_and_removed_are_distinguished() -> None:
-    """What did not change is none of them."""
+    """An unchanged item is in none of the lists."""
     changes = diff(
         by_id(item("same"), item("new"), item("edited", "after")),
         states(item("same"), item("edited", "before"), item("gone")),
@@ -45,7 +45,7 @@ def test_added_changed_and_removed_are_distinguished() -> None:
 
 
 def test_a_source_that_failed_keeps_its_items() -> None:
-    """A failure is never a deletion."""
+    """A failure is not a deletion."""
     changes = diff(
         by_id(item("a")),
         states(item("a"), item("b", source="server")),
@@ -56,7 +56,7 @@ def test_a_source_that_failed_keeps_its_items() -> None:
 
 
 def test_an_item_that_could_not_be_read_is_kept() -> None:
-    """A broken file is not a deleted one."""
+    """A broken file is not a deletion."""
     changes = diff(by_id(item("a")), states(item("a"), item("b")), lambda state: state.item == "b")
     assert changes.removed == []
     assert changes.kept == ["b"]
@@ -71,7 +71,7 @@ def test_a_suddenly_empty_source_keeps_its_items() -> None:
 
 
 def test_a_source_that_failed_is_not_suddenly_empty() -> None:
-    """It is reported for what it is."""
+    """Its items are kept, and it is not reported as empty."""
     changes = diff(
         {}, states(item("a"), item("b", source="server")), lambda state: state.item == "b"
     )
@@ -80,22 +80,22 @@ def test_a_source_that_failed_is_not_suddenly_empty() -> None:
 
 
 def test_a_source_whose_items_were_not_read_again_is_not_empty() -> None:
-    """Its files have not changed."""
+    """A source without changed files is not read again."""
     there = states(item("a"), item("b"))
     changes = diff({}, there, lambda state: state.item == "a", others=["s"])
     assert (changes.emptied, changes.kept, changes.removed) == (frozenset(), ["a"], ["b"])
 
 
 def test_removed_and_kept_items_are_in_order() -> None:
-    """Whatever order the store gives."""
+    """The order in the store does not matter."""
     there = states(*(item(name) for name in "dbca"), *(item(n, source="t") for n in "hfge"))
     changes = diff(by_id(item("x")), there)
     assert changes.removed == ["a", "b", "c", "d"]
     assert changes.kept == ["e", "f", "g", "h"]
 
 
-def test_what_failed_before_is_left_out() -> None:
-    """Of each item, the version that failed; a removal, too."""
+def test_changes_that_failed_before_are_left_out() -> None:
+    """A change of an item to the same version, or its removal, is not tried again."""
     offered = by_id(item("new"), item("edited", "after"), item("fine"))
     there = states(item("edited", "before"), item("gone"), item("left"))
     hashes = {one.id: one.metadata_hash() for one in offered.values()}

@@ -14,16 +14,16 @@ from repertory.sources.discover import discover, entry_of
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS
 from tests.support.builders import write
 
-UNREAD = {"zed", "opencode", "goose"}  # hosts whose configurations are not read
+UNREAD = {"zed", "opencode", "goose"}  # hosts whose configurations are not read as sources
 
 
 def by_type(entries: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    """Return the entries of one type."""
+    """The entries of one type."""
     return [entry for entry in entries if entry["type"] == kind]
 
 
 def test_every_known_skill_root_of_a_project_and_a_home_is_found(tmp_path: Path) -> None:
-    """Each is its own source, named after its place and host."""
+    """Each root is its own source, named after its place and host."""
     project, home = tmp_path / "project", tmp_path / "home"
     for place in PROJECT_ROOTS:
         (project / place).mkdir(parents=True)
@@ -40,7 +40,7 @@ def test_every_known_skill_root_of_a_project_and_a_home_is_found(tmp_path: Path)
 
 
 def test_only_the_known_places_of_a_home_are_searched(tmp_path: Path) -> None:
-    """Agent hosts start servers there; the whole disk is not indexed."""
+    """Agent hosts may start servers in the home; its other folders are not indexed."""
     home = tmp_path / "home"
     write(home / ".claude" / "skills" / "a" / "SKILL.md")
     write(home / "deep" / "SKILL.md")
@@ -64,7 +64,7 @@ def test_only_the_known_places_of_a_home_are_searched(tmp_path: Path) -> None:
 def test_the_configurations_of_hosts_in_a_home_are_found(
     tmp_path: Path, host: Host, system: System
 ) -> None:
-    """Where ``connect`` writes them."""
+    """They are found where ``connect`` writes them."""
     home, project = tmp_path / "home", tmp_path / "project"
     project.mkdir()
     file = host.places[Scope.USER].file(Machine(system, home, project, {}))
@@ -73,7 +73,7 @@ def test_the_configurations_of_hosts_in_a_home_are_found(
 
 
 def test_skills_elsewhere_are_one_source_beside_the_known_folders(tmp_path: Path) -> None:
-    """It has the project's name, and appears with the first skill outside of the known folders."""
+    """It has the project's name. It exists if any skill is outside the known folders."""
     write(tmp_path / "skills" / "a" / "SKILL.md")
     known = {"type": "skills", "name": "project", "path": str(tmp_path / "skills")}
     assert by_type(discover(tmp_path).entries, "skills") == [known]
@@ -84,7 +84,7 @@ def test_skills_elsewhere_are_one_source_beside_the_known_folders(tmp_path: Path
 
 
 def test_other_kinds_of_sources_are_found(tmp_path: Path) -> None:
-    """Procedures, tool lists, Python and Markdown skills, and always the documents."""
+    """They are procedures, tool lists, Python and Markdown skills, and always documents."""
     write(tmp_path / "lib" / "area.ns.txt")
     write(tmp_path / "listed.json", json.dumps([{"name": "a", "inputSchema": {}}]))
     write(tmp_path / "package.json", "{}")
@@ -102,7 +102,7 @@ def test_other_kinds_of_sources_are_found(tmp_path: Path) -> None:
 
 
 def test_the_commands_and_agents_of_hosts_are_found(tmp_path: Path) -> None:
-    """In the project and in the home, under the name by which the host knows them."""
+    """They are found in the project and the home, under the names that the hosts use."""
     home, project = tmp_path / "home", tmp_path / "project"
     places = {
         project / ".github" / "prompts" / "review.prompt.md": "review",
@@ -136,8 +136,8 @@ def test_the_commands_and_agents_of_hosts_are_found(tmp_path: Path) -> None:
     ]
 
 
-def test_a_configuration_that_was_found_is_not_trusted(tmp_path: Path) -> None:
-    """Found servers are listed without trust."""
+def test_a_found_configuration_is_not_trusted(tmp_path: Path) -> None:
+    """Its servers are listed, but not read."""
     config = {"mcpServers": {"danger": {"command": "rm", "args": ["-rf", "/"]}}}
     write(tmp_path / ".mcp.json", json.dumps(config))
     (entry,) = by_type(discover(tmp_path).entries, "mcp")
@@ -173,20 +173,20 @@ def test_found_sources_make_a_catalogue_with_a_stable_hash(tmp_path: Path) -> No
 def test_a_named_file_is_indexed_by_its_type(
     tmp_path: Path, name: str, text: str, kind: str
 ) -> None:
-    """An MCP configuration, a list of tools, or one skill; naming a configuration trusts it."""
+    """It is an MCP configuration, a tool list, or a skill. Naming a configuration trusts it."""
     (entry,) = entry_of(write(tmp_path / name, text))
     assert entry["type"] == kind
     assert entry.get("trusted", False) is (kind == "mcp")
 
 
 def test_a_named_file_of_another_type_is_refused(tmp_path: Path) -> None:
-    """The message lists the valid types."""
+    """The message lists the types that are accepted."""
     with pytest.raises(UsageError, match="neither"):
         entry_of(write(tmp_path / "picture.png"))
 
 
 def test_found_sources_never_conflict(tmp_path: Path) -> None:
-    """Each has a name of its own, a broken configuration is a problem, a server is taken once."""
+    """Names are unique, a broken configuration is a problem, and a server is used once."""
     write(tmp_path / "SKILL.md", "---\nname: a\ndescription: b\n---\n")
     write(tmp_path / "listed.json", json.dumps([{"name": "a", "inputSchema": {}}]))
     write(tmp_path / ".mcp.json", '{"mcpServers": {"one": {"command": "x"}}}')
@@ -200,8 +200,8 @@ def test_found_sources_never_conflict(tmp_path: Path) -> None:
     assert ".vscode" in messages
 
 
-def test_written_sources_of_one_name_are_refused(tmp_path: Path) -> None:
-    """A repeated name in a written configuration is an error."""
+def test_configured_sources_with_the_same_name_are_refused(tmp_path: Path) -> None:
+    """Unlike discovered sources, they are not renamed."""
     entries = [{"type": "skills", "path": "a/x"}, {"type": "skills", "path": "b/x"}]
     with pytest.raises(ConfigurationError, match="'x'"):
         build_catalogue(entries, tmp_path)

@@ -1,4 +1,4 @@
-"""Discovery only adds, and finds nothing twice: laws of generated projects."""
+"""Discovery only adds, and finds nothing twice: properties of generated projects."""
 
 import json
 import tempfile
@@ -60,7 +60,7 @@ def found(root: Path, home: Path) -> dict[str, Item]:
 
 
 def became_part_of_a_skill(item: Item, root: Path, place: tuple[str, str]) -> bool:
-    """Whether a document lies beside or below a new SKILL.md, which only a project's own is not."""
+    """Whether a document lies in the folder of a new SKILL.md that is not at the project root."""
     folder, name = place
     is_beside = Path(item.path).is_relative_to(root / folder)
     return item.kind == "document" and name == "SKILL.md" and bool(folder) and is_beside
@@ -74,7 +74,7 @@ def became_part_of_a_skill(item: Item, root: Path, place: tuple[str, str]) -> bo
 def test_a_new_file_or_folder_removes_nothing(
     before: list[tuple[str, str]], new: list[tuple[str, str]], name: str
 ) -> None:
-    """Every item keeps its id; only documents may become part of a new skill."""
+    """Each item keeps its id; only documents may become part of a new skill."""
     with tempfile.TemporaryDirectory() as folder:
         root, home = Path(folder, name), Path(folder, "home")
         root.mkdir()
@@ -89,7 +89,7 @@ def test_a_new_file_or_folder_removes_nothing(
 
 @given(places=st.lists(places, max_size=15))
 def test_nothing_is_found_twice(places: list[tuple[str, str]]) -> None:
-    """Every file belongs to one source, however the folders of sources are nested."""
+    """Each file belongs to one source, however the folders of sources are nested."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "repository")
         root.mkdir()
@@ -104,7 +104,7 @@ def test_nothing_is_found_twice(places: list[tuple[str, str]]) -> None:
 
 
 def test_a_new_skills_folder_hides_no_skill_of_another_folder(tmp_path: Path) -> None:
-    """The project's examples stay when a team adds the first folder of a known name."""
+    """The project's examples stay when a team adds the first folder with a known name."""
     write(tmp_path / "examples" / "skills" / "rotating-api-keys" / "SKILL.md", SKILL)
     before = set(found(tmp_path, tmp_path / "home"))
     write(tmp_path / "skills" / "new" / "SKILL.md", SKILL)
@@ -115,7 +115,7 @@ def test_a_new_skills_folder_hides_no_skill_of_another_folder(tmp_path: Path) ->
 
 
 def test_a_folder_is_found_once_under_its_own_name(tmp_path: Path) -> None:
-    """Links of agent hosts to a folder, and to single skills of it, offer nothing twice."""
+    """Links of agent hosts to a folder, or to single skills in it, add nothing."""
     root, home = tmp_path / "project", tmp_path / "home"
     write(root / ".agents" / "skills" / "pdf" / "SKILL.md", SKILL)
     write(root / "lib" / "skills" / "xls" / "SKILL.md", SKILL)
@@ -147,7 +147,7 @@ def test_a_folder_is_found_once_under_its_own_name(tmp_path: Path) -> None:
 
 
 def test_a_link_out_of_the_project_is_a_source(tmp_path: Path) -> None:
-    """A team's shared folder that a host's folder leads to is read."""
+    """A host's folder may be a link to a team's shared folder."""
     write(tmp_path / "team" / "pdf" / "SKILL.md", SKILL)
     (tmp_path / "project" / ".claude").mkdir(parents=True)
     (tmp_path / "project" / ".claude" / "skills").symlink_to(tmp_path / "team")

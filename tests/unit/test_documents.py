@@ -1,4 +1,4 @@
-"""The documents name only what exists."""
+"""The documentation refers only to existing files, tests, figures and messages."""
 
 import json
 import re
@@ -26,7 +26,7 @@ ROOTS = tuple(ROOT / name for name in ("", "shared/repertory", "services", "work
 
 
 def pages() -> list[Path]:
-    """The decisions."""
+    """The pages of the decisions."""
     return sorted(DECISIONS.glob("[0-9]*.md"))
 
 
@@ -42,7 +42,7 @@ def test_every_link_has_a_target(path: Path) -> None:
             assert fragment in {re.sub(r"[^\w -]", "", t).lower().replace(" ", "-") for t in titles}
 
 
-def test_every_module_on_the_map_exists() -> None:
+def test_every_module_in_the_architecture_exists() -> None:
     """A path in backticks is a file or folder of the repository or of one of its source roots."""
     named = re.findall(r"`([\w./]+(?:\.py|\.toml|/))`", MAP.read_text("utf-8"))
     assert len(named) > 60
@@ -50,14 +50,14 @@ def test_every_module_on_the_map_exists() -> None:
 
 
 def test_the_documents_stay_short() -> None:
-    """The map is read in ten minutes, a decision in one."""
+    """The architecture takes ten minutes to read, a decision one."""
     assert len(MAP.read_text("utf-8").splitlines()) <= 160
     for page in pages():
         assert len(page.read_text("utf-8").splitlines()) <= 40, page.name
 
 
 def test_every_decision_is_numbered_dated_and_listed() -> None:
-    """Numbers have no gap; the index has each decision's title and date."""
+    """Numbers have no gaps; the index has each decision's title and date."""
     index = (DECISIONS / "README.md").read_text("utf-8")
     for number, page in enumerate(pages(), start=1):
         text = page.read_text("utf-8")
@@ -67,7 +67,7 @@ def test_every_decision_is_numbered_dated_and_listed() -> None:
 
 
 def test_a_changed_decision_names_the_new_one() -> None:
-    """Who reads the old page finds what holds now."""
+    """A reader of the old page must find the current decision."""
     missing = [
         f"{old} does not name {page.name}"
         for page in pages()
@@ -79,17 +79,17 @@ def test_a_changed_decision_names_the_new_one() -> None:
 
 
 def test_every_sentence_about_failures_names_its_test() -> None:
-    """What happens when a part dies."""
+    """Each claim about a failing component has a test."""
     check_tests_of(ROOT / "docs" / "failures.md")
 
 
 def test_every_sentence_about_attacks_names_its_test() -> None:
-    """What strangers try."""
+    """Each claim about an attack has a test."""
     check_tests_of(ROOT / "docs" / "attacks.md")
 
 
 def check_tests_of(page: Path) -> None:
-    """Each test exists in the file that its name links to, and no link is left over."""
+    """Check that each linked test exists in the linked file, and that all links are used."""
     text, _, links = page.read_text("utf-8").partition("\n[")
     files = dict(re.findall(r"^\[?(\w+)\]: (\S+)$", links, re.MULTILINE))
     prose = re.sub(r"^#.*$|^- ", "", text, flags=re.MULTILINE)
@@ -102,7 +102,7 @@ def check_tests_of(page: Path) -> None:
 
 
 def test_the_readme_has_the_measured_tokens() -> None:
-    """Its table of tokens is that of the last run of the benchmarks."""
+    """Its table of tokens has the figures of the last run of the benchmarks."""
     measured = json.loads((ROOT / "benchmarks" / "results.json").read_bytes())["figures"]
     [hits] = [one for one in measured if one["name"].startswith("three hits for")]
     [listed] = [one for one in measured if one["name"].startswith("tools/list")]
@@ -111,7 +111,7 @@ def test_the_readme_has_the_measured_tokens() -> None:
     assert f"| the definitions of `search`, `get` and `call` | {listed['ours']} |" in text
 
 
-def test_every_message_of_the_troubleshooting_page_is_said() -> None:
+def test_every_message_of_the_troubleshooting_page_exists() -> None:
     """Its headings are parts of messages in the code."""
     page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
     named = re.findall(r'^### "(.+)"$', page, re.MULTILINE)

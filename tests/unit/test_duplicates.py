@@ -1,4 +1,4 @@
-"""Items that are the same thing twice are one hit, which names the others."""
+"""Duplicate items are one hit, which names the others."""
 
 import string
 from collections.abc import Sequence
@@ -41,10 +41,10 @@ def _grouped(entries: Sequence[Entry]) -> list[list[int]]:
         (_skill("a", f"{WORDS} first"), _skill("b", f"{WORDS} other")),
     ],
 )
-def test_the_same_thing_twice(one: Item, other: Item) -> None:
+def test_equal_items_are_duplicates(one: Item, other: Item) -> None:
     """Case, separators, inflection, stop words and the server's name make no difference.
 
-    Nor does the end of a long description, which may be cut.
+    The end of a long description, which may be cut, makes no difference either.
     """
     assert _grouped([entry(one), entry(other)]) == [[0, 1]]
 
@@ -62,19 +62,19 @@ def test_the_same_thing_twice(one: Item, other: Item) -> None:
         (tool("a__review", "Review all the code now"), skill("review", "Review all the code now")),
     ],
 )
-def test_different_things(one: Item, other: Item) -> None:
-    """Other words, a general description in another server, other names or another kind."""
+def test_different_items_are_no_duplicates(one: Item, other: Item) -> None:
+    """They differ in words, name or kind, or have general descriptions on different servers."""
     assert _grouped([entry(one), entry(other)]) == [[0], [1]]
 
 
-def test_a_tool_and_a_skill_are_no_copies() -> None:
-    """One is called, the other is read."""
+def test_a_tool_and_a_skill_are_no_duplicates() -> None:
+    """A tool is called, a skill is read."""
     named = (_skill("a", FORK), tool("b__review", FORK))
     assert _grouped([entry(one) for one in named]) == [[0], [1]]
 
 
-def test_documents_that_only_begin_alike_are_no_copies() -> None:
-    """Change logs of two projects begin alike, too."""
+def test_documents_that_only_begin_alike_are_no_duplicates() -> None:
+    """The change logs of different projects often have the same beginning."""
     begin = "All notable changes to this project will be documented in this file."
 
     def log(folder: str, text: str) -> Entry:
@@ -91,13 +91,13 @@ def test_documents_that_only_begin_alike_are_no_copies() -> None:
 
 
 def test_groups_keep_the_order() -> None:
-    """Each group comes at the place of its first entry."""
+    """Each group is at the position of its first entry."""
     items = [_skill("a", "Review"), _skill("a", "Deploy", "deploy"), _skill("b", "Review")]
     assert _grouped([entry(item) for item in items]) == [[0, 2], [1]]
 
 
 def test_a_hit_names_its_duplicates_whatever_the_limit() -> None:
-    """They take no place of other hits."""
+    """Duplicates do not count towards the limit."""
     items = [_skill(f"source{number}", "Review the code of a change") for number in range(3)]
     items.append(_skill("other", "Review the text of a change", "proofread"))
     engine = keyword_engine(items)
@@ -110,15 +110,15 @@ def test_a_hit_names_its_duplicates_whatever_the_limit() -> None:
         )
 
 
-def test_a_hit_names_a_bounded_number() -> None:
-    """Hundreds of copies do not fill an answer."""
+def test_a_hit_names_a_bounded_number_of_duplicates() -> None:
+    """Hundreds of duplicates must not fill an answer."""
     items = [_skill(f"s{number}", "Review the code") for number in range(MAX_DUPLICATES + 5)]
     (hit,) = keyword_engine(items).search(Query(text="review", limit=50, threshold=0.0)).hits
     assert len(hit.duplicates) == MAX_DUPLICATES
 
 
 def test_explain_names_the_item_that_is_shown_instead() -> None:
-    """A duplicate is shown, as another item."""
+    """A duplicate counts as shown, because another item is shown for it."""
     items = [_skill("a", "Review the code"), _skill("b", "Review the code")]
     query = Query(text="review the code", threshold=0.0)
     explanation = explain(keyword_engine(items), query, "b/review")

@@ -27,7 +27,7 @@ OTHERS = [
 
 
 def search(text: str, items: Sequence[Item], **options: object) -> list[Hit]:
-    """The hits of a search by keywords alone among some items and the others."""
+    """The hits of a keyword search in a catalogue of these items and the others."""
     query = msgspec.convert({"text": text, "limit": 10, **options}, Query)
     return keyword_engine([*OTHERS, *items]).search(query).hits
 
@@ -37,8 +37,8 @@ def confidence(hits: list[Hit], name: str) -> float:
     return next((hit.confidence for hit in hits if hit.name == name), 0.0)
 
 
-def test_a_pinned_item_is_first_though_nothing_else_finds_it() -> None:
-    """The query contains all words of the phrase, in any order and form; the reason quotes it."""
+def test_a_pinned_item_is_first_even_if_nothing_else_finds_it() -> None:
+    """The query must have all words of the phrase, in any order and form. The reason quotes it."""
     item = skill("deploy", "Rolling update", pin=("ship it to production",), is_vouched=True)
     hits = search("how do we get the service shipped into Production?", [item])
     assert hits[0].name == "deploy"
@@ -49,7 +49,7 @@ def test_a_pinned_item_is_first_though_nothing_else_finds_it() -> None:
 
 
 def test_the_longest_phrase_that_a_query_contains_is_quoted() -> None:
-    """Of several pins of one item, whatever their order; a part of a phrase is no pin."""
+    """The order of an item's pins does not matter; a part of a phrase is no match."""
     phrases = ("ship it", "ship it to production", "ship zebras")
     for pin in (phrases, phrases[::-1]):
         item = skill("deploy", "Rolling update", pin=pin, is_vouched=True)
@@ -59,14 +59,14 @@ def test_the_longest_phrase_that_a_query_contains_is_quoted() -> None:
     assert search("apples", [item]) == []
 
 
-def test_a_pin_holds_within_the_filter() -> None:
+def test_a_pin_respects_the_filter() -> None:
     """A pin adds no item that the filter excludes."""
     item = skill("deploy", "Rolling update", pin=("ship it",), is_vouched=True)
     assert search("ship it", [item], where={"kinds": ["tool"]}) == []
 
 
-def test_a_pin_of_the_configuration_for_just_that_query_beats_a_typed_name() -> None:
-    """A pin for a part of the query does not, and neither does an author's pin."""
+def test_a_configured_pin_for_the_whole_query_beats_a_typed_name() -> None:
+    """A pin by the item's author does not."""
     named = skill("ship", "Move freight by sea")
     pinned = skill("deploy", "Rolling update", pin=("ship",), is_vouched=True)
     suggested = skill("takeover", "Rolling update", pin=("ship",))
@@ -77,8 +77,8 @@ def test_a_pin_of_the_configuration_for_just_that_query_beats_a_typed_name() -> 
     ]
 
 
-def test_a_pin_of_the_configuration_for_a_part_of_the_query_stands_behind_a_typed_name() -> None:
-    """Of two items that are pinned for one phrase, the one that fits better is first."""
+def test_a_configured_pin_for_a_part_of_the_query_ranks_below_a_typed_name() -> None:
+    """Of two items pinned for the same phrase, the one that fits better is first."""
     named = skill("ship-freight", "Move goods")
     pinned = skill("deploy", "Rolling update", pin=("ship",), is_vouched=True)
     hits = search("ship freight", [named, pinned])
@@ -91,7 +91,7 @@ def test_a_pin_of_the_configuration_for_a_part_of_the_query_stands_behind_a_type
 
 
 def test_an_authors_pin_must_be_half_of_the_query() -> None:
-    """Otherwise a skill that pins a common word would be first everywhere."""
+    """Otherwise a skill that pins a common word would be first for many queries."""
     item = skill("takeover", "Do anything", pin=("file",))
     assert confidence(search("file", [item]), "takeover") >= 0.85
     assert confidence(search("file zorblax", [item]), "takeover") >= 0.85
@@ -99,8 +99,8 @@ def test_an_authors_pin_must_be_half_of_the_query() -> None:
     assert confidence(search("read a file from the disk", [item]), "takeover") == 0.0
 
 
-def test_a_boost_moves_order_and_confidence_and_is_noted() -> None:
-    """It raises and lowers, but never above a typed name."""
+def test_a_boost_changes_order_and_confidence_and_is_noted() -> None:
+    """A positive boost raises an item, a negative one lowers it."""
     plain, copy = skill("deploy-a", DEPLOY), skill("deploy-b", DEPLOY)
     query = "deploy the service with a rolling update"
     before = search(query, [plain, copy])
@@ -117,7 +117,7 @@ def test_a_boost_moves_order_and_confidence_and_is_noted() -> None:
 
 @pytest.mark.parametrize("text", ["deploy", "deploy the service to production"])
 def test_a_boost_never_reaches_a_typed_name(text: str) -> None:
-    """The highest confidence of an item whose name was not typed stays its bound."""
+    """A boost cannot exceed the highest confidence of items whose name was not typed."""
     boosted = skill("release", f"{DEPLOY}, deploy production", boost=1.0)
     assert confidence(search(text, [boosted]), "release") <= 0.97
     assert boosted_odds(0.98, 1.0) == 0.98
@@ -128,14 +128,14 @@ def test_a_boost_never_reaches_a_typed_name(text: str) -> None:
 
 @pytest.mark.parametrize("typed", ["deployments", "deploymentz"])
 def test_a_typed_name_is_neither_raised_nor_lowered(typed: str) -> None:
-    """Its own policy says nothing about a query for its name, also if that is misspelt."""
+    """A boost does not apply to a query for the item's name, even if it is misspelt."""
     plain, lowered = (skill("deployments", DEPLOY, boost=boost) for boost in (0.0, -1.0))
     before, after = (search(typed, [item]) for item in (plain, lowered))
     assert confidence(before, "deployments") == confidence(after, "deployments") > 0.9
 
 
-def test_a_successor_that_is_surer_keeps_its_confidence() -> None:
-    """A deprecated item of less confidence does not lower it, and adds no note."""
+def test_a_successor_with_more_confidence_keeps_it() -> None:
+    """A deprecated item with less confidence neither lowers it nor adds a note."""
     old = skill("old", "Restart the service in place", deprecated_by="deploy")
     new = skill("deploy", DEPLOY)
     alone, both = search("deploy service", [new]), search("deploy service", [old, new])
@@ -157,7 +157,7 @@ ALIASED = skill(
     "typed", ["shipit now", "SHIP_IT_NOW", "ship-it-now", "golive", "please run shipItNow for me"]
 )
 def test_an_alias_is_found_like_a_name(typed: str) -> None:
-    """In any case and with any separators, also within a sentence; the reason names it."""
+    """Case and separators do not matter, nor other words of a sentence. The reason names it."""
     first = search(typed, [ALIASED])[0]
     assert first.name == "deploy"
     assert first.confidence >= 0.98
@@ -173,26 +173,26 @@ def test_an_alias_is_found_like_a_name(typed: str) -> None:
     ],
 )
 def test_an_alias_is_found_misspelt_and_by_a_prefix(typed: str, reason: str) -> None:
-    """The tolerance is that of a name."""
+    """The tolerance is the same as for a name."""
     first = search(typed, [ALIASED])[0]
     assert (first.name, first.reason) == ("deploy", reason)
 
 
-def test_the_words_of_an_alias_count_as_those_of_a_name() -> None:
-    """Longer queries find them too."""
+def test_the_words_of_an_alias_count_like_the_words_of_a_name() -> None:
+    """A longer query finds them, too."""
     assert search("when do we go live with the app", [ALIASED])[0].name == "deploy"
 
 
 def test_an_alias_that_is_another_items_name_ranks_second() -> None:
-    """The item whose own name it is comes first."""
+    """The item that has this name is first."""
     thief = skill("evil", "Read the contents of a file from disk", aliases=("read_file",), boost=1)
     hits = search("read_file", [thief])
     assert [hit.name for hit in hits[:2]] == ["read-file", "evil"]
     assert hits[1].confidence < 0.98 <= hits[0].confidence
 
 
-def test_a_deprecated_item_stands_behind_its_successor() -> None:
-    """The successor is added with the confidence of the old item, without a word of the query."""
+def test_a_deprecated_item_ranks_below_its_successor() -> None:
+    """The successor gets the old item's confidence, even if it has no word of the query."""
     old = skill("deploy", DEPLOY, deprecated_by="team/fly")
     query = "rolling update of the production service"
     before = confidence(search(query, [skill("deploy", DEPLOY)]), "deploy")
@@ -204,7 +204,7 @@ def test_a_deprecated_item_stands_behind_its_successor() -> None:
 
 
 def test_the_typed_name_of_a_deprecated_item_is_first_with_the_notice() -> None:
-    """Its successor comes second, or first if it has the same name."""
+    """Its successor is second, or first if it has the same name."""
     old = skill("deploy", DEPLOY, deprecated_by="fly")
     hits = search("deploy", [old, skill("fly", "Take off")])
     assert [hit.name for hit in hits[:2]] == ["deploy", "fly"]
@@ -227,7 +227,7 @@ def successor(*others: Item, by: str = "fly") -> str:
 
 
 def test_a_successor_is_looked_up_by_id_then_by_name() -> None:
-    """Of several of that name, one of its kind, then one of its source."""
+    """Among several with this name, the same kind wins, then the same source."""
     near, far = skill("fly"), msgspec.structs.replace(skill("fly"), id="a/fly", source="a")
     other = tool("a__fly", source="team")
     assert successor(other, far, near) == "team/fly"
@@ -240,19 +240,19 @@ def test_a_successor_is_looked_up_by_id_then_by_name() -> None:
 
 
 def test_a_successor_may_have_a_policy() -> None:
-    """It is the last one if it is not deprecated."""
+    """It is the final successor unless it is deprecated itself."""
     assert successor(skill("fly", boost=0.5)) == "team/fly"
 
 
 def test_the_deprecation_is_the_first_of_several_notes() -> None:
-    """It says what to use."""
+    """It says which item to use instead."""
     old = skill("deploy", DEPLOY, deprecated_by="fly", boost=0.5)
     hits = search("rolling update of the production service", [old], threshold=0.0)
     assert hits[0].evidence.policy == ("Deprecated, use fly", "Raised by its policy (+0.5)")
 
 
 def test_a_deprecated_item_without_its_successor_is_lowered() -> None:
-    """A circle counts as missing too; in a chain the last item is the successor."""
+    """A cycle counts as missing, too; in a chain the last item is the successor."""
     query = "rolling update of the production service"
     before = confidence(search(query, [skill("deploy", DEPLOY)]), "deploy")
     other = skill("dodge", "Rolling")  # the second row of the index
@@ -302,7 +302,7 @@ UNFIT = [
     ],
 )
 def test_a_query_about_an_items_warning_lowers_it(query: str, name: str) -> None:
-    """A good part of the query occurs in the author's warning, which the reason quotes."""
+    """Much of the query is in the author's warning, which the reason quotes."""
     hits = search(query, UNFIT, threshold=0.0)
     trusting = [msgspec.structs.replace(item, policy=None) for item in UNFIT]
     assert confidence(hits, name) < confidence(search(query, trusting, threshold=0.0), name)
@@ -320,12 +320,12 @@ def test_a_query_about_an_items_warning_lowers_it(query: str, name: str) -> None
     ],
 )
 def test_a_query_about_an_items_purpose_does_not_lower_it(query: str) -> None:
-    """Even if it contains single words of the warning."""
+    """The query may contain single words of the warning."""
     first = search(query, UNFIT)[0]
     assert first.evidence.policy == ()
 
 
-def test_a_query_without_words_is_about_no_warning() -> None:
+def test_a_query_of_stop_words_matches_no_warning() -> None:
     """Stop words alone say nothing about an item."""
     item = skill("how-to-deploy", DEPLOY, when_not_to_use="Not for tests.")
     (hit,) = search("how", [item])
@@ -348,10 +348,10 @@ NAMED = st.tuples(
 
 @settings(max_examples=40)
 @given(st.lists(NAMED, max_size=6), st.sampled_from(["alpha", "beta gamma", "delta for alpha"]))
-def test_confidences_fall_with_any_policies(
+def test_confidences_are_sorted_whatever_the_policies(
     named: list[tuple[str, Policy | None]], query: str
 ) -> None:
-    """They stay within 0…1, and an updated index equals one built at once."""
+    """They are between 0 and 1, and an updated index equals one that is built at once."""
     items = [
         Item(id=f"team/{at}", kind=Kind.SKILL, name=name, source="team", policy=policy)
         for at, (name, policy) in enumerate(named)

@@ -1,4 +1,4 @@
-"""How the embedded server of a directory starts beside the host of its data directory."""
+"""How the embedded server of a directory starts if its data directory has a host."""
 
 import contextlib
 import signal
@@ -13,10 +13,10 @@ from repertory.settings import load
 from repertory_embedded import joining, start
 
 
-def test_a_process_that_is_to_end_waits_for_no_host(
+def test_a_stopping_process_does_not_wait_for_its_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The host may be stopped, and hang for a minute."""
+    """The host may hang for a minute."""
     begun, may_answer = threading.Event(), threading.Event()
 
     def join(*_: object) -> None:

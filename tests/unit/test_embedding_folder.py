@@ -1,4 +1,4 @@
-"""The model that a folder of files describes."""
+"""Which model a folder of files is."""
 
 import json
 import tomllib
@@ -31,8 +31,8 @@ GENUINE = Digests(tuple(sorted(_BGE.weights)), min(_BGE.tokenizers))
 OTHER = Digests(("ab" * 32,), "cd" * 32)
 
 
-def test_a_name_is_known_in_any_case() -> None:
-    """The table finds a model by each of its names, whatever the case."""
+def test_a_model_is_known_by_its_names_in_any_case() -> None:
+    """The table has several names for each model."""
     assert known("baai/BGE-small-en-v1.5") is BGE_SMALL
     assert known("all-minilm-l6-v2") is MINILM
     assert known("someone/else") is None
@@ -46,15 +46,15 @@ def test_a_name_is_known_in_any_case() -> None:
         "models--BAAI--bge-small-en-v1.5/snapshots/1",
     ],
 )
-def test_a_name_proves_nothing(tmp_path: Path, name: str) -> None:
-    """A folder that is named like a model of the table, also in a cache, has an id of its own."""
+def test_a_folder_is_not_identified_by_its_name(tmp_path: Path, name: str) -> None:
+    """A folder named like a model of the table has its own id, even in a cache."""
     model = describe(write_model(tmp_path / name), OTHER)
     assert model.id.startswith("bge-small-en-v1.5@")
     assert model.slug != BGE_SMALL.slug
 
 
-def test_published_files_are_the_model_of_the_table(tmp_path: Path) -> None:
-    """Whatever the folder is called."""
+def test_published_files_identify_a_model_of_the_table(tmp_path: Path) -> None:
+    """The folder's name does not matter."""
     assert describe(write_model(tmp_path / "mine"), GENUINE) is BGE_SMALL
 
 
@@ -65,15 +65,15 @@ def test_published_files_are_the_model_of_the_table(tmp_path: Path) -> None:
         Digests(OTHER.weights, GENUINE.tokenizer),
         Digests((*GENUINE.weights, "ab" * 32), GENUINE.tokenizer),
     ],
-    ids=["another tokenizer", "another graph", "one more file of weights"],
+    ids=["another tokenizer", "another graph", "an additional file of weights"],
 )
 def test_every_file_must_be_published(tmp_path: Path, digests: Digests) -> None:
-    """A tokenizer without words, a chosen graph and foreign torch weights are another model."""
+    """Any other tokenizer, graph or weights file makes it another model."""
     assert "@" in describe(write_model(tmp_path / "bge-small-en-v1.5"), digests).id
 
 
-def test_a_repository_is_not_the_model_whose_name_it_has(tmp_path: Path) -> None:
-    """Neither its id nor its slug, which names collections, is that of another repository."""
+def test_repositories_of_the_same_name_are_different_models(tmp_path: Path) -> None:
+    """Their ids and slugs differ. A slug names a collection."""
     folder = write_model(tmp_path / "evil--bge-small-en-v1.5")
     evil = describe(folder, repository="evil/bge-small-en-v1.5")
     other = describe(folder, repository="other/bge-small-en-v1.5")
@@ -82,7 +82,7 @@ def test_a_repository_is_not_the_model_whose_name_it_has(tmp_path: Path) -> None
 
 
 def test_a_folder_that_contradicts_the_table_is_described_by_its_own_files(tmp_path: Path) -> None:
-    """A pooling other than the table's makes it another model, which keeps the family's prefix."""
+    """Another pooling makes it another model, which keeps the query prefix of the family."""
     folder = write_model(tmp_path / "bge-small-en-v1.5", pooling="mean_tokens")
     model = describe(folder, GENUINE)
     assert model.id.startswith("bge-small-en-v1.5@")
@@ -91,7 +91,7 @@ def test_a_folder_that_contradicts_the_table_is_described_by_its_own_files(tmp_p
 
 
 def test_an_unknown_folder_is_described_by_its_own_files(tmp_path: Path) -> None:
-    """Dimension, limit and pooling come from the files, name and slug from the folder."""
+    """Dimension, limit and pooling come from the files, the name and slug from the folder."""
     folder = write_model(tmp_path / "My Encoder", dimension=16, pooling="cls_token")
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 200}')
     model = describe(folder, OTHER)
@@ -101,8 +101,8 @@ def test_an_unknown_folder_is_described_by_its_own_files(tmp_path: Path) -> None
     assert model.query_prefix == ""
 
 
-def test_a_model_of_the_table_with_other_files_has_a_slug_of_its_own() -> None:
-    """Its repository may hold other files now than those that are published here."""
+def test_a_model_of_the_table_with_other_files_has_its_own_slug() -> None:
+    """The files in its repository may have changed since the table was written."""
     assert of_files(BGE_SMALL, GENUINE) is BGE_SMALL
     other = of_files(BGE_SMALL, Digests(GENUINE.weights, tokenizer="0" * 64))
     assert (other.id, other.dimension) == (BGE_SMALL.id, BGE_SMALL.dimension)
@@ -119,18 +119,18 @@ def test_a_model_of_the_table_with_other_files_has_a_slug_of_its_own() -> None:
         ({}, {}, 512),
     ],
 )
-def test_the_limit_is_the_one_of_sentence_transformers(
+def test_the_token_limit_is_that_of_sentence_transformers(
     tmp_path: Path, stated: dict[str, int], tokenizer: dict[str, int], limit: int
 ) -> None:
-    """Its version 6 writes the limit with the tokenizer; the positions bound any."""
+    """Version 6 stores the limit with the tokenizer. The number of positions is a maximum."""
     folder = write_model(tmp_path / "encoder")
     (folder / "sentence_bert_config.json").write_text(json.dumps(stated))
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
     assert describe(folder, OTHER).max_tokens == limit
 
 
-def test_a_repository_read_otherwise_has_a_collection_of_its_own(tmp_path: Path) -> None:
-    """Its id stays, since it is what the settings name; texts cut elsewhere have other vectors."""
+def test_a_repository_with_another_token_limit_has_its_own_collection(tmp_path: Path) -> None:
+    """The id, which settings name, stays. The slug changes, because the vectors differ."""
     folder = write_model(tmp_path / "encoder")
     whole = describe(folder, repository="team/encoder")
     (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 64}')
@@ -140,7 +140,7 @@ def test_a_repository_read_otherwise_has_a_collection_of_its_own(tmp_path: Path)
 
 
 def test_other_weights_in_the_same_folder_are_another_model(tmp_path: Path) -> None:
-    """Id and slug change with weights, tokenizer and pooling, so that vectors never mix."""
+    """Id and slug depend on weights, tokenizer and pooling, so vectors never mix."""
     folder = write_model(tmp_path / "encoder")
     models = [describe(folder, OTHER), describe(folder, Digests(("a" * 64,), OTHER.tokenizer))]
     models.append(describe(folder, Digests(OTHER.weights, "a" * 64)))
@@ -150,7 +150,7 @@ def test_other_weights_in_the_same_folder_are_another_model(tmp_path: Path) -> N
 
 
 def test_the_bge_family_is_recognised_by_its_base_model(tmp_path: Path) -> None:
-    """A fine-tuned BGE model that names its base model gets the prefix and CLS pooling."""
+    """A fine-tuned BGE model that names its base model has the prefix and CLS pooling."""
     folder = write_model(tmp_path / "tuned", config={"_name_or_path": "BAAI/bge-base-en-v1.5"})
     model = describe(folder, OTHER)
     assert (model.query_prefix, model.pooling) == (BGE_QUERY_PREFIX, Pooling.CLS)
@@ -182,13 +182,13 @@ def test_positions_after_the_padding_token_are_not_counted(tmp_path: Path) -> No
 def test_a_model_that_is_not_a_sentence_encoder_is_refused(
     tmp_path: Path, config: dict[str, object], reason: str
 ) -> None:
-    """The message says exactly why."""
+    """The message gives the reason."""
     with pytest.raises(ModelError, match=reason):
         describe(write_model(tmp_path / "model", config=config), OTHER)
 
 
 def test_unsupported_pooling_is_refused(tmp_path: Path) -> None:
-    """Only mean and cls are known."""
+    """Only mean and CLS pooling are supported."""
     with pytest.raises(ModelError, match="max_tokens, neither mean nor cls"):
         describe(write_model(tmp_path / "model", pooling="max_tokens"), OTHER)
 
@@ -197,7 +197,7 @@ def test_unsupported_pooling_is_refused(tmp_path: Path) -> None:
     "kind", ["x.models.Dense", "evil.Pooling", "Pooling", "sentence_transformers.models.Dense", ""]
 )
 def test_only_the_plain_layers_are_accepted(tmp_path: Path, kind: str) -> None:
-    """An ONNX graph of the encoder lacks others, and torch may import their code."""
+    """The encoder's ONNX graph lacks other layers, and torch may import their code."""
     folder = write_model(tmp_path / "model")
     modules = [{"type": "sentence_transformers.models.Transformer"}, {"type": kind}]
     (folder / "modules.json").write_text(json.dumps(modules))
@@ -206,7 +206,7 @@ def test_only_the_plain_layers_are_accepted(tmp_path: Path, kind: str) -> None:
 
 
 def test_the_plain_layers_have_two_names(tmp_path: Path) -> None:
-    """Later versions of sentence-transformers write where the classes are now."""
+    """Newer versions of sentence-transformers write the new paths of the classes."""
     folder = write_model(tmp_path / "model")
     kinds = [
         "sentence_transformers.models.Transformer",
@@ -228,15 +228,15 @@ def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
 
 @pytest.mark.parametrize("content", ["{", "[]", '"text"', "\xff"])
 def test_a_broken_configuration_is_named(tmp_path: Path, content: str) -> None:
-    """Any content of config.json leads to a ModelError that names the file."""
+    """Any invalid content of config.json causes a ModelError that names the file."""
     folder = write_model(tmp_path / "model")
     (folder / "config.json").write_bytes(content.encode("latin-1"))
     with pytest.raises(ModelError, match=r"config\.json cannot be read"):
         describe(folder, OTHER)
 
 
-def test_a_large_configuration_is_read_whole_or_named(tmp_path: Path) -> None:
-    """That of a tokenizer may list hundreds of thousands of tokens."""
+def test_a_large_configuration_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    """A tokenizer's configuration may list hundreds of thousands of tokens."""
     folder = write_model(tmp_path / "encoder")
     tokenizer = {"added_tokens_decoder": "x" * 1_200_000, "model_max_length": 64}
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
@@ -246,8 +246,8 @@ def test_a_large_configuration_is_read_whole_or_named(tmp_path: Path) -> None:
         describe(folder, OTHER)
 
 
-def test_no_version_that_runs_code_beside_a_model_is_installed() -> None:
-    """Before 6.0, sentence-transformers imports what a local model's modules.json names."""
+def test_no_version_that_runs_a_model_s_code_is_allowed() -> None:
+    """Before 6.0, sentence-transformers imports the code that a model's modules.json names."""
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
     torch = project["project"]["optional-dependencies"]["torch"]
     assert "sentence-transformers>=6.0" in torch

@@ -1,4 +1,4 @@
-"""Which engine is loaded onto which device."""
+"""Which engine is loaded, and on which device."""
 
 import logging
 import os
@@ -42,14 +42,14 @@ def test_an_unknown_device_is_refused(folder: str, tmp_path: Path) -> None:
 def test_gpu_fails_without_a_gpu(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A request for a GPU does not silently get the CPU."""
+    """A request for a GPU does not silently fall back to the CPU."""
     pretend(monkeypatch)
     with pytest.raises(ModelError, match="no GPU"):
         load_engine(folder, "gpu", tmp_path)
 
 
 @pytest.mark.parametrize("device", ["auto", "cpu"])
-def test_the_cpu_is_taken_and_logged_when_there_is_no_gpu(
+def test_the_cpu_is_used_and_logged_without_a_gpu(
     device: str,
     folder: str,
     tmp_path: Path,
@@ -66,10 +66,10 @@ def test_the_cpu_is_taken_and_logged_when_there_is_no_gpu(
     assert (vars(record)["device"], vars(record)["engine"]) == ("cpu", "onnx")
 
 
-def test_a_gpu_that_does_not_start_is_an_error_for_gpu_and_the_cpu_for_auto(
+def test_a_gpu_that_does_not_start_is_an_error_only_if_requested(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A driver without a card must not keep a machine from searching."""
+    """With ``auto``, a driver without a card must not prevent a search."""
     pretend(monkeypatch, Placement(Format.ONNX, "cuda"))
     assert load_engine(folder, "auto", tmp_path).device == "cpu"
     with pytest.raises(ModelError):
@@ -77,15 +77,15 @@ def test_a_gpu_that_does_not_start_is_an_error_for_gpu_and_the_cpu_for_auto(
 
 
 @pytest.mark.parametrize("is_cached", [True, False])
-def test_a_gpu_takes_the_place_of_no_model_that_the_cpu_has(
+def test_a_gpu_uses_the_same_model_as_the_cpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_cached: bool
 ) -> None:
-    """Queries are embedded on the CPU: with another model they would be answered by words alone."""
+    """Queries are embedded on the CPU, and their vectors must fit the vectors of the texts."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     pretend(monkeypatch, Placement(Format.TORCH, "cuda"))
     monkeypatch.setattr(load, "_torch_engine", lambda: Unrun)
     monkeypatch.setattr(load, "_onnx_engine", lambda: lambda weights, *_: Unrun(weights, "cpu"))
-    if is_cached:  # for the CPU alone
+    if is_cached:  # only in the format for the CPU
         write_cached(tmp_path, BGE_SMALL.id)
     texts = load_engine(None, "auto", tmp_path)
     queries = load_engine(None, "auto", tmp_path, queries_only=True)
@@ -97,7 +97,7 @@ def test_a_gpu_takes_the_place_of_no_model_that_the_cpu_has(
 def test_auto_looks_for_no_gpu_when_only_queries_are_embedded(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One query is answered on the CPU before torch is imported."""
+    """A query is embedded on the CPU faster than torch can be imported."""
 
     def accelerators(**_: bool) -> Iterator[Placement]:
         raise AssertionError("no GPU is needed")
@@ -106,10 +106,10 @@ def test_auto_looks_for_no_gpu_when_only_queries_are_embedded(
     assert load_engine(folder, "auto", tmp_path, queries_only=True).device == "cpu"
 
 
-def test_a_torch_that_cannot_be_imported_is_none(
+def test_a_torch_that_cannot_be_imported_is_not_used(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as one whose libraries are missing: the CPU embeds then, and ``gpu`` says why not."""
+    """Its libraries may be missing. The CPU is used instead, and ``gpu`` gives the reason."""
     monkeypatch.setattr(devices, "find_spec", lambda _: True)
     monkeypatch.setitem(sys.modules, "torch", None)
     assert Format.TORCH not in {one.form for one in devices.accelerators(thorough=True)}
@@ -124,7 +124,7 @@ def test_a_torch_that_cannot_be_imported_is_none(
 def test_an_onnx_runtime_that_cannot_be_imported_is_an_error(
     device: str, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as one whose library the system refuses: then a search goes on with words alone."""
+    """The system may refuse its library. A search can then go on with words alone."""
     monkeypatch.setattr(devices, "find_spec", lambda _: None)
     monkeypatch.delitem(sys.modules, "repertory.embedding.onnx", raising=False)
     for module in ("onnxruntime", "repertory.embedding.session"):
@@ -135,7 +135,7 @@ def test_an_onnx_runtime_that_cannot_be_imported_is_an_error(
 
 @pytest.mark.parametrize("name", ["onnx/model.onnx", "tokenizer.json", "config.json"])
 def test_a_damaged_file_of_the_cache_names_the_folder_to_remove(tmp_path: Path, name: str) -> None:
-    """It has its size; a file in a folder of the user's own is not downloaded again."""
+    """Its size is right. Files in the user's own folders are never downloaded again."""
     cached = write_cached(tmp_path, "team/encoder")
     own = write_model(tmp_path / "encoder")
     for folder in (cached, own):
@@ -149,13 +149,13 @@ def test_a_damaged_file_of_the_cache_names_the_folder_to_remove(tmp_path: Path, 
     assert "downloaded" not in str(failed.value)
 
 
-def test_ctrl_c_counts_also_while_onnx_runtime_is_imported(
+def test_ctrl_c_is_effective_while_onnx_runtime_is_imported(
     folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its import swallows the exception, and the command went on; its handler stays the same."""
+    """The import swallows the exception, so it is raised again. The signal handler stays."""
 
     class Swallowing(ModuleType):
-        """A module whose import swallows a Ctrl-C."""
+        """A module that swallows a Ctrl-C during its import."""
 
         def __getattr__(self, name: str) -> object:
             with suppress(KeyboardInterrupt):

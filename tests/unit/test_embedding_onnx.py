@@ -25,23 +25,23 @@ from tests.support.model_folders import WORDS, write_model
 
 
 def engine(folder: Path, tmp_path: Path) -> OnnxEngine:
-    """An engine on a folder."""
+    """An engine for the model in a folder."""
     return OnnxEngine(weights(folder, tmp_path), tmp_path / "cache")
 
 
 def weights(folder: Path, tmp_path: Path) -> WeightFiles:
-    """The weights of a folder."""
+    """The weights in a folder."""
     return resolve(str(folder), Format.ONNX, tmp_path / "data")
 
 
 @pytest.fixture
 def bge(tmp_path: Path) -> OnnxEngine:
-    """A folder with the hub's layout of bge-small-en-v1.5."""
+    """An engine for a folder with the hub's layout of bge-small-en-v1.5."""
     return engine(write_model(tmp_path / "bge-small-en-v1.5"), tmp_path)
 
 
-def test_bge_from_a_folder_has_the_ways_of_its_family(bge: OnnxEngine) -> None:
-    """Its prefix, limit and pooling are the table's; its name does not make it that model."""
+def test_bge_from_a_folder_has_the_properties_of_its_family(bge: OnnxEngine) -> None:
+    """Prefix, limit and pooling are as in the table, but the id is its own."""
     own = [getattr(bge.model, name) for name in ("query_prefix", "max_tokens", "pooling")]
     assert own == [BGE_SMALL.query_prefix, BGE_SMALL.max_tokens, BGE_SMALL.pooling]
     assert bge.model.id != BGE_SMALL.id
@@ -49,14 +49,14 @@ def test_bge_from_a_folder_has_the_ways_of_its_family(bge: OnnxEngine) -> None:
 
 
 def test_bge_puts_its_prefix_before_queries_only(bge: OnnxEngine) -> None:
-    """A query is embedded as prefix and text; a text as it is."""
+    """A query is embedded with the prefix, a text without it."""
     prefixed, plain = bge.embed_texts([BGE_QUERY_PREFIX + "w1 w2", "w1 w2"])
     assert np.allclose(bge.embed_query("w1 w2"), prefixed, atol=1e-6)
     assert not np.allclose(prefixed, plain, atol=1e-2)
 
 
 def test_bge_pools_by_its_first_token(bge: OnnxEngine, tmp_path: Path) -> None:
-    """CLS pooling and mean pooling of one graph differ, and each follows its definition."""
+    """CLS pooling and mean pooling of the same graph differ, and each follows its definition."""
     table = np.random.default_rng(1).normal(size=(len(WORDS), 384)).astype(np.float32)
     tokens = table[[2, WORDS.index("w1"), WORDS.index("w2"), 3]]
     hidden = tokens + tokens.mean(0)
@@ -65,8 +65,8 @@ def test_bge_pools_by_its_first_token(bge: OnnxEngine, tmp_path: Path) -> None:
         assert np.allclose(vector, pooled / np.linalg.norm(pooled), atol=1e-5)
 
 
-def test_the_limit_is_the_models_and_not_the_tokenizer_files(bge: OnnxEngine) -> None:
-    """The file cuts at 128 tokens, the model at 512 with two special tokens among them."""
+def test_the_limit_is_the_model_s_and_not_the_tokenizer_s(bge: OnnxEngine) -> None:
+    """The tokenizer's file limits texts to 128 tokens, the model to 512 with two special ones."""
     words = [WORDS[4 + number % 60] for number in range(700)]
     full, at_limit, below, at_128 = bge.embed_texts(
         [" ".join(words[:count]) for count in (700, 510, 509, 126)]
@@ -81,10 +81,10 @@ def test_lone_surrogates_and_huge_texts_are_embedded(bge: OnnxEngine) -> None:
     assert np.isfinite(bge.embed_texts(["\ud800 w1", "w1 " * 1_000_000, "\0"])).all()
 
 
-def test_a_large_batch_ends_soon_once_its_vectors_are_not_wanted(
+def test_a_large_batch_ends_soon_after_its_cancellation(
     bge: OnnxEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only what runs at this moment is finished."""
+    """Only the current run is finished."""
     run, lengths = OnnxEngine._run, []
 
     def noting(self: OnnxEngine, batch: list[list[int]], **how: Any) -> Any:  # noqa: ANN401
@@ -99,16 +99,17 @@ def test_a_large_batch_ends_soon_once_its_vectors_are_not_wanted(
     assert len(bge.embed_texts(texts)) == len(texts)
 
 
-def test_memory_is_given_back_when_no_other_batch_runs(
+def test_memory_is_released_when_no_other_batch_runs(
     bge: OnnxEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What another run uses could not be; the last one waits for all others."""
+    """Memory in use cannot be released, so the last run waits for all others."""
     runs: list[tuple[float, float, bool]] = []
     run = Session.run
 
     def timed(self: Session, output: str, feed: dict[str, Any], *, is_last: bool) -> object:
         began = time.monotonic()
-        time.sleep(0.002 if is_last else 0.02)  # so that others would run longer than the last
+        # The other runs would end after the last run, unless it waits for them.
+        time.sleep(0.002 if is_last else 0.02)
         found = run(self, output, feed, is_last=is_last)
         runs.append((began, time.monotonic(), is_last))
         return found
@@ -120,8 +121,8 @@ def test_memory_is_given_back_when_no_other_batch_runs(
     assert max(ended for _, ended, is_last in runs if not is_last) <= last_began
 
 
-def test_a_graph_that_pools_by_itself_is_taken_as_it_is(tmp_path: Path) -> None:
-    """An output [batch, dim] needs no pooling."""
+def test_the_output_of_a_graph_with_pooling_is_used_unchanged(tmp_path: Path) -> None:
+    """An output of shape [batch, dim] is already pooled."""
     pooled = engine(write_model(tmp_path / "pooled", shape=("batch", 384)), tmp_path)
     hidden = engine(write_model(tmp_path / "hidden"), tmp_path)
     texts = ["w1 w2 w3", "w4"]
@@ -130,20 +131,20 @@ def test_a_graph_that_pools_by_itself_is_taken_as_it_is(tmp_path: Path) -> None:
 
 
 def test_model_onnx_may_lie_beside_its_configuration(tmp_path: Path) -> None:
-    """Both layouts of a folder work."""
+    """It may also lie in the folder ``onnx``."""
     folder = write_model(tmp_path / "flat", place="model.onnx")
     assert engine(folder, tmp_path).embed_query("w1").shape == (384,)
 
 
-def test_an_input_that_we_cannot_feed_is_refused(tmp_path: Path) -> None:
-    """The refusal names it."""
+def test_an_unknown_input_is_refused(tmp_path: Path) -> None:
+    """The error names the input."""
     folder = write_model(tmp_path / "odd", extra_input="position_ids")
     with pytest.raises(ModelError, match="asks for the input position_ids"):
         engine(folder, tmp_path)
 
 
 def test_an_output_of_another_shape_is_refused(tmp_path: Path) -> None:
-    """The refusal has the actual and the expected shapes."""
+    """The error has the expected shapes."""
     folder = write_model(tmp_path / "odd", config={"hidden_size": 100})
     with pytest.raises(ModelError, match=r"neither \[batch, sequence, 100\] nor \[batch, 100\]"):
         engine(folder, tmp_path)
@@ -154,7 +155,7 @@ def test_an_output_of_another_shape_is_refused(tmp_path: Path) -> None:
     [("tokenizer.json", "tokenizer"), ("onnx/model.onnx", "ONNX Runtime cannot")],
 )
 def test_a_damaged_file_is_named(tmp_path: Path, file: str, reason: str) -> None:
-    """A damaged file leads to a ModelError that names it."""
+    """A damaged file causes a ModelError that says which file it is."""
     folder = write_model(tmp_path / "damaged")
     (folder / file).write_bytes(b"not this")
     with pytest.raises(ModelError, match=reason):
@@ -162,7 +163,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, file: str, reason: str) -> None
 
 
 def test_the_optimised_graph_is_kept_and_follows_its_source(tmp_path: Path) -> None:
-    """It is made once, and again if it is damaged or the weights change, with the same vectors."""
+    """It is made again if it is damaged or the weights change. Its vectors are equal."""
     folder = write_model(tmp_path / "model")
     before = engine(folder, tmp_path).embed_query("w1 w2")
     (kept,) = (tmp_path / "cache").glob("*.ort")
@@ -176,7 +177,7 @@ def test_the_optimised_graph_is_kept_and_follows_its_source(tmp_path: Path) -> N
 
 
 def test_the_optimised_graph_follows_the_weights_beside_its_source(tmp_path: Path) -> None:
-    """They may be replaced without the graph, in which only their place is written."""
+    """The weights may be replaced without the graph, which only names their file."""
     folder, other = (
         write_model(tmp_path / name, seed=seed, has_weights_beside=True)
         for name, seed in (("model", 1), ("other", 2))
@@ -190,7 +191,7 @@ def test_the_optimised_graph_follows_the_weights_beside_its_source(tmp_path: Pat
 
 
 def test_queries_and_texts_share_one_session(tmp_path: Path) -> None:
-    """Two engines of one model load its weights once, as long as one of them is used."""
+    """Two engines of a model load its weights once, while either is in use."""
     folder = write_model(tmp_path / "model")
     first, second = engine(folder, tmp_path), engine(folder, tmp_path)
     assert first._session is second._session
@@ -199,26 +200,26 @@ def test_queries_and_texts_share_one_session(tmp_path: Path) -> None:
     assert np.allclose(second.embed_query("w1 w2"), vector)
 
 
-def test_many_queries_have_the_vectors_of_single_ones(bge: OnnxEngine) -> None:
-    """They are embedded in batches, whose memory is given back."""
+def test_queries_in_a_batch_have_the_vectors_of_single_queries(bge: OnnxEngine) -> None:
+    """Many queries are embedded in batches."""
     texts = [f"w1 {'w2 ' * length}" for length in range(40)]
     together = bge.embed_queries(texts)
     assert np.allclose(together, [bge.embed_query(text) for text in texts], atol=1e-5)
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
-    """The engine then works without one."""
+    """The engine works without a cache."""
     (tmp_path / "cache").write_text("a file where the folder should be")
     folder = write_model(tmp_path / "model")
     assert engine(folder, tmp_path).embed_query("w1").shape == (384,)
-    closed = tmp_path / ("x" * 300)  # as if it could not be entered: root may enter all others
+    closed = tmp_path / ("x" * 300)  # too long, so it cannot be opened even by root
     read = OnnxEngine(weights(folder, tmp_path), closed)
     assert read.embed_query("w1").shape == (384,)
 
 
 @given(st.lists(st.integers(1, 300), min_size=1, max_size=80), st.integers(1, 1_000))
-def test_batches_hold_every_text_once_within_the_budget(lengths: list[int], budget: int) -> None:
-    """Padding counts, the longest come first, and only a text alone may exceed the budget."""
+def test_batches_have_each_text_once_within_the_budget(lengths: list[int], budget: int) -> None:
+    """Padding counts, long texts come first, and only a single text may exceed the budget."""
     batches = list(_batches([[0] * length for length in lengths], budget))
     assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
     longest = [max(lengths[index] for index in batch) for batch in batches]
@@ -227,8 +228,8 @@ def test_batches_hold_every_text_once_within_the_budget(lengths: list[int], budg
         assert len(batch) == 1 or len(batch) * length <= budget
 
 
-def test_the_multilingual_model_is_run_with_its_kind_of_tokenizer(tmp_path: Path) -> None:
-    """Its tokenizer is a Unigram with other special tokens; its texts are cut at 128."""
+def test_the_multilingual_model_works_with_its_kind_of_tokenizer(tmp_path: Path) -> None:
+    """It is a Unigram tokenizer with other special tokens; texts are cut at 128 tokens."""
     folder = write_model(tmp_path / "paraphrase-multilingual-MiniLM-L12-v2")
     pieces = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -2.0)]
     pieces += [("文件", -3.0), ("搜索", -3.0), ("▁поиск", -3.0)]

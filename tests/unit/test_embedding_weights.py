@@ -1,4 +1,4 @@
-"""The places of weights, their order, and the messages if no place has them."""
+"""The places of weights, their order, and the messages if no place has the weights."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ from tests.support.model_folders import write_cached, write_model
 
 @pytest.fixture(autouse=True)
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hub is not asked in these tests."""
+    """Prevent requests to the hub."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
 
@@ -30,8 +30,8 @@ def without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "PACKAGES", ())
 
 
-def test_a_path_is_used_in_place(tmp_path: Path) -> None:
-    """Nothing is copied, and the files identify the model, not the folder's name."""
+def test_the_weights_of_a_path_are_used_in_place(tmp_path: Path) -> None:
+    """Nothing is copied. The files identify the model, not the folder's name."""
     folder = write_model(tmp_path / "bge-small-en-v1.5")
     found = resolve(str(folder), Format.ONNX, tmp_path / "data")
     assert found.model.id.startswith("bge-small-en-v1.5@")
@@ -39,8 +39,8 @@ def test_a_path_is_used_in_place(tmp_path: Path) -> None:
     assert found.file == folder / "onnx" / "model.onnx"
 
 
-def test_all_files_that_decide_about_vectors_identify_a_folder(tmp_path: Path) -> None:
-    """Another tokenizer, graph, data beside the graph or torch weights are another model."""
+def test_all_files_that_affect_vectors_identify_a_model(tmp_path: Path) -> None:
+    """Tokenizer, graph, data beside the graph, and torch weights are all part of its identity."""
     folder = write_model(tmp_path / "encoder")
     found = [resolve(str(folder), Format.ONNX, tmp_path / "data").model]
     changes = {
@@ -57,7 +57,7 @@ def test_all_files_that_decide_about_vectors_identify_a_folder(tmp_path: Path) -
 
 
 def test_a_file_with_the_time_and_size_of_another_is_read_again(tmp_path: Path) -> None:
-    """An archive can restore both, so they alone do not prove that a file is the same."""
+    """An archive can restore both, so they do not prove that a file is unchanged."""
     file = tmp_path / "model.onnx"
     file.write_bytes(b"genuine")
     first, at = sha256(file, tmp_path / "digests"), file.stat().st_mtime_ns
@@ -67,8 +67,8 @@ def test_a_file_with_the_time_and_size_of_another_is_read_again(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("form", list(Format))
-def test_no_engine_loads_a_layer_of_a_folder(tmp_path: Path, form: Format) -> None:
-    """Torch would import the code beside the model."""
+def test_no_engine_loads_a_layer_from_a_folder(tmp_path: Path, form: Format) -> None:
+    """Torch would import the layer's code from the folder."""
     folder = write_model(tmp_path / "m")
     (folder / "model.safetensors").write_bytes(b"")
     (folder / "modules.json").write_text('[{"type": "evil.Transformer", "path": ""}]')
@@ -85,7 +85,7 @@ def test_a_missing_path_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x" * 300, "/" + "x" * 300, "~no_user_of_this_name/m", "a\0b"])
 def test_a_name_that_no_file_can_have_is_an_error(name: str, tmp_path: Path) -> None:
-    """It names no folder and no repository."""
+    """The error is the same as for an unknown model."""
     with pytest.raises(ModelError, match="There is no model '"):
         resolve(name, Format.ONNX, tmp_path)
 
@@ -93,7 +93,7 @@ def test_a_name_that_no_file_can_have_is_an_error(name: str, tmp_path: Path) -> 
 def test_a_known_name_is_never_a_local_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A project cannot slip its own weights in by a folder named like the model."""
+    """A project cannot replace a model with its own folder of the same name."""
     write_model(tmp_path / BGE_SMALL.id)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(WeightsUnavailableError):
@@ -101,25 +101,23 @@ def test_a_known_name_is_never_a_local_folder(
 
 
 @pytest.mark.parametrize("name", [None, "BAAI/bge-small-en-v1.5", "bge-small-en-v1.5"])
-def test_the_cache_comes_before_everything_that_takes_time(
-    tmp_path: Path, name: str | None
-) -> None:
-    """Every name of a model finds its one folder of the cache."""
+def test_weights_in_the_cache_are_used_first(tmp_path: Path, name: str | None) -> None:
+    """All names of a model lead to the same folder in the cache."""
     folder = write_cached(tmp_path, BGE_SMALL.id)
     found = resolve(name, Format.ONNX, tmp_path)
     assert (found.model.id, found.origin) == (BGE_SMALL.id, Origin.CACHE)
     assert found.tokenizer == folder / "tokenizer.json"
 
 
-def test_an_unknown_model_of_the_cache_has_its_name_on_the_hub(tmp_path: Path) -> None:
-    """Its other properties come from its own files."""
+def test_an_unknown_model_in_the_cache_has_the_hub_s_name_as_id(tmp_path: Path) -> None:
+    """Its other properties come from its files."""
     write_cached(tmp_path, "someone/encoder")
     model = resolve("someone/encoder", Format.ONNX, tmp_path).model
     assert (model.id, model.dimension) == ("someone/encoder", 384)
 
 
-def test_revisions_that_an_earlier_release_downloaded_are_told_apart(tmp_path: Path) -> None:
-    """Its manifests have no digest of the content; their folders stay in use."""
+def test_revisions_downloaded_by_an_earlier_release_are_distinguished(tmp_path: Path) -> None:
+    """The manifests of that release have no digests of the content."""
     slugs = []
     for revision in ("", "1" * 40, "2" * 40):
         folder = write_cached(tmp_path / revision, "someone/encoder")
@@ -131,10 +129,10 @@ def test_revisions_that_an_earlier_release_downloaded_are_told_apart(tmp_path: P
 
 
 @pytest.mark.parametrize("damage", ["no manifest", "broken manifest", "cut file", "lost file"])
-def test_an_incomplete_folder_of_the_cache_does_not_count(
+def test_an_incomplete_folder_in_the_cache_is_ignored(
     tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only a folder whose manifest exists and matches its files is complete."""
+    """A complete folder has a manifest that matches its files."""
     without_packages(monkeypatch)
     folder = write_cached(tmp_path, BGE_SMALL.id)
     manifest, weights = manifest_file(folder, Format.ONNX), folder / "onnx" / "model.onnx"
@@ -152,7 +150,7 @@ def test_an_incomplete_folder_of_the_cache_does_not_count(
 
 
 def test_a_package_replaces_the_default_model_with_a_notice(tmp_path: Path) -> None:
-    """The notice names the requested model, the one in its place, and the reason."""
+    """The notice names the default model, its replacement, and the reason."""
     found = resolve(None, Format.ONNX, tmp_path)
     assert (found.model, found.origin) == (ENCODER, Origin.PACKAGE)
     assert BGE_SMALL.id in found.notice
@@ -161,7 +159,7 @@ def test_a_package_replaces_the_default_model_with_a_notice(tmp_path: Path) -> N
 
 
 def test_no_package_replaces_a_requested_model(tmp_path: Path) -> None:
-    """The error lists all places, and the next steps."""
+    """The error lists all places that were tried, and the next steps."""
     with pytest.raises(WeightsUnavailableError) as caught:
         resolve(BGE_SMALL.id, Format.ONNX, tmp_path)
     message = str(caught.value)
@@ -171,8 +169,8 @@ def test_no_package_replaces_a_requested_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", list(Format))
-def test_a_package_serves_the_model_that_it_carries(tmp_path: Path, form: Format) -> None:
-    """Requested by name, it is the right model, so there is no notice."""
+def test_a_package_provides_its_own_model_without_a_notice(tmp_path: Path, form: Format) -> None:
+    """A model requested by name is no replacement."""
     found = resolve("all-MiniLM-L6-v2", form, tmp_path)
     assert (found.model, found.origin) == (MINILM, Origin.PACKAGE)
     assert found.file.suffix == {Format.ONNX: ".onnx", Format.TORCH: ".safetensors"}[form]
@@ -181,10 +179,10 @@ def test_a_package_serves_the_model_that_it_carries(tmp_path: Path, form: Format
 
 @pytest.mark.parametrize("name", ["repertory", "Repertory-Encoder"])
 @pytest.mark.parametrize("form", list(Format))
-def test_our_own_encoder_is_never_asked_of_the_hub(
+def test_our_own_encoder_is_never_downloaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, form: Format
 ) -> None:
-    """Its package has it; without that, the error names the extra."""
+    """It comes from its package; without the package, the error names the extra."""
     monkeypatch.delenv("HF_HUB_OFFLINE")
     monkeypatch.setattr(weights, "download", None)  # calling it would be a TypeError
     found = resolve(name, form, tmp_path)
@@ -196,8 +194,8 @@ def test_our_own_encoder_is_never_asked_of_the_hub(
         resolve(name, form, tmp_path)
 
 
-def test_the_digests_of_our_encoder_are_those_of_its_list(tmp_path: Path) -> None:
-    """Each file of the distribution is as published, and the graph for the CPU is small."""
+def test_the_digests_of_our_encoder_match_its_list(tmp_path: Path) -> None:
+    """The files are as published, and the graph for the CPU is small."""
     files = packages.find(ENCODER, Format.ONNX, tmp_path)
     assert files
     folder = files.weights.parent
@@ -207,10 +205,10 @@ def test_the_digests_of_our_encoder_are_those_of_its_list(tmp_path: Path) -> Non
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest
 
 
-def test_a_package_with_other_weights_than_published_is_refused(
+def test_a_package_with_changed_weights_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pinned checksum decides."""
+    """The weights must have the pinned checksum."""
     other = msgspec.structs.replace(packages.PACKAGES[0], sha256="0" * 64)
     monkeypatch.setattr(packages, "PACKAGES", (other,))
     with pytest.raises(WeightsUnavailableError, match=r"repertory-encoder .* SHA-256 differs"):
@@ -220,17 +218,17 @@ def test_a_package_with_other_weights_than_published_is_refused(
 def test_a_package_without_its_tokenizer_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error names the package that should have it."""
+    """The error names the package that should contain it."""
     other = msgspec.structs.replace(packages.PACKAGES[0], tokenizer=("no_such_package", "x"))
     monkeypatch.setattr(packages, "PACKAGES", (other,))
     with pytest.raises(WeightsUnavailableError, match="missing from no_such_package; install"):
         resolve(None, Format.ONNX, tmp_path)
 
 
-def test_a_hub_that_failed_is_left_alone_for_a_while(
+def test_the_hub_is_not_asked_again_soon_after_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reason is stored and repeated; after the interval the hub is asked again."""
+    """The reason is stored and repeated until the retry interval has passed."""
     monkeypatch.delenv("HF_HUB_OFFLINE")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     note = tmp_path / "models" / "Xenova--bge-small-en-v1.5.unavailable"
@@ -241,14 +239,14 @@ def test_a_hub_that_failed_is_left_alone_for_a_while(
     assert "it was on fire" not in resolve(None, Format.ONNX, tmp_path).notice
 
 
-def test_being_offline_on_purpose_is_not_remembered(tmp_path: Path) -> None:
-    """Back online, there is no interval to wait for."""
+def test_a_requested_offline_mode_is_not_stored_as_a_failure(tmp_path: Path) -> None:
+    """Back online, the hub is asked at once."""
     resolve(None, Format.ONNX, tmp_path)
     assert not list((tmp_path / "models").glob("*.unavailable"))
 
 
-def test_a_digest_is_taken_once_for_each_state_of_a_file(tmp_path: Path) -> None:
-    """It follows the file's content, and works without a writable folder."""
+def test_a_digest_is_stored_until_its_file_changes(tmp_path: Path) -> None:
+    """Without a writable folder, digests still work."""
     file, memory = tmp_path / "weights", tmp_path / "memory"
     file.write_bytes(b"one")
     first = sha256(file, memory)

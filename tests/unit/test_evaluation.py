@@ -1,4 +1,4 @@
-"""The figures of a ranking, their intervals, and whether another ranking is better."""
+"""The measures of a ranking, their intervals, and whether another ranking is better."""
 
 import math
 
@@ -27,7 +27,7 @@ from repertory_eval.trial import Trial
 
 
 def query(text: str, *right: str, tags: tuple[str, ...] = ()) -> LabelledQuery:
-    """A query that some items answer."""
+    """A query with its right items."""
     return LabelledQuery(id=text, text=text, tags=tags, grades=dict.fromkeys(right, 1))
 
 
@@ -37,35 +37,35 @@ def alone(*ids: str) -> list[Found]:
 
 
 def outcome(query: LabelledQuery, found: list[str]) -> Outcome:
-    """How a query fared that found these items."""
+    """The measures of a query that found these items."""
     (one,) = measure([query], [alone(*found)])
     return one
 
 
 def hits(*found: bool) -> list[Outcome]:
-    """Queries of which some found their item at once and the others nothing."""
+    """Queries that each found their item first, or found nothing."""
     return [outcome(query("q", "a"), ["a"] if one else []) for one in found]
 
 
 def figure(results: list[Outcome], name: str, measures: Measures = GENERATED) -> Figure:
-    """One of the figures."""
+    """The figure of this name."""
     return next(one for one in figures(results, measures) if one.name == name)
 
 
 def test_every_reported_figure_is_measured() -> None:
-    """What no query has would be left out without a word."""
+    """A figure without values would silently be left out."""
     reported = {*LABELLED.names, *GENERATED.names, LABELLED.graded_by, GENERATED.graded_by}
     assert reported <= {*MEASURES, HIDDEN}
 
 
 def test_any_right_item_is_a_hit() -> None:
-    """A hit needs one of the right items, recall all of them."""
+    """A hit needs one of the right items, recall needs all of them."""
     values = outcome(query("q", "a", "b"), ["x", "b"]).values
     assert (values["hit@1"], values["hit@5"], values["recall@3"]) == (0.0, 1.0, 0.5)
 
 
-def test_the_published_figures_of_a_graded_ranking() -> None:
-    """Gains are the grades, discounted by rank; beyond the tenth hit nothing counts."""
+def test_a_graded_ranking_has_the_published_figures() -> None:
+    """Gains are the grades, discounted by rank; only the first ten hits count."""
     graded = LabelledQuery(id="q", text="q", grades={"a": 3, "b": 2, "c": 1})
     values = outcome(graded, ["b", "x", "a"]).values
     gain = 2 + 3 / math.log2(4)
@@ -75,13 +75,13 @@ def test_the_published_figures_of_a_graded_ranking() -> None:
 
 @pytest.mark.parametrize("item", ["\ud800", "a\0b", "é" * 10_000], ids=["surrogate", "NUL", "long"])
 def test_any_id_can_be_measured(item: str) -> None:
-    """Ids are hostile input, and the library under the figures is written in C."""
+    """Ids are untrusted input, and the library that computes the figures is written in C."""
     assert outcome(query("q", item), ["a", item]).values["MRR"] == 0.5
 
 
 @pytest.mark.parametrize("has_threshold", [True, False])
 def test_items_hidden_by_the_threshold_are_counted(has_threshold: bool) -> None:
-    """Of the queries with a right item among the first five, the threshold hides one of two."""
+    """Only queries with a right item in the first five count: the threshold hides one of two."""
     everything = {"a": "a", "b": "xb", "c": "", "d": "12345d"}
     results = outcomes(
         [query(text, text) for text in everything],
@@ -95,14 +95,14 @@ def test_items_hidden_by_the_threshold_are_counted(has_threshold: bool) -> None:
     assert [one.found for one in results][1] == (() if has_threshold else ("x", "b"))
 
 
-def test_a_figure_that_no_query_has_is_left_out() -> None:
-    """If nothing is found, nothing can be hidden; without queries there is no figure at all."""
+def test_a_figure_without_values_is_left_out() -> None:
+    """If nothing is found, nothing can be hidden. Without queries there are no figures."""
     assert "hidden" not in [one.name for one in figures([outcome(query("q", "a"), [])])]
     assert figures([]) == []
 
 
 def test_a_hit_stands_for_its_duplicates() -> None:
-    """A right item among the duplicates of a hit is found there, and no copy has to follow."""
+    """A right item in a hit's duplicates counts at this hit, and duplicates are no misses."""
     (one,) = measure([query("q", "a", "b", "c")], [[("x",), ("y", "b", "a"), ("c",)]])
     assert one.found == ("x", "y", "c")
     assert (one.values["MRR"], one.values["recall@3"]) == (0.5, 1.0)
@@ -115,22 +115,22 @@ def test_a_hit_stands_for_its_duplicates() -> None:
     ("right", "low", "high"), [(0, 0.0, 0.2775), (5, 0.2366, 0.7634), (10, 0.7225, 1.0)]
 )
 def test_shares_have_wilsons_interval(right: int, low: float, high: float) -> None:
-    """None and all of ten are no certainty (the published values for ten observations)."""
+    """Zero or ten of ten is no certainty. These are the published values for ten observations."""
     one = figure(hits(*[True] * right, *[False] * (10 - right)), "hit@1")
     assert (one.low, one.high) == pytest.approx((low, high), abs=1e-4)
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=40))
 def test_a_mean_lies_within_its_interval(ranks: list[int]) -> None:
-    """Whatever the values, 0 ≤ low ≤ mean ≤ high ≤ 1."""
+    """For any values, 0 ≤ low ≤ mean ≤ high ≤ 1."""
     results = [outcome(query("q", "a"), [*"x" * (rank - 1), "a"]) for rank in ranks]
     for one in figures(results):
         assert 0.0 <= one.low <= one.mean + 1e-9
         assert one.mean - 1e-9 <= one.high <= 1.0
 
 
-def test_the_hardest_items_are_those_that_are_seldom_found() -> None:
-    """Worst first, with the worst query of each; an item that is always found is not among them."""
+def test_the_hardest_items_are_seldom_found() -> None:
+    """They are listed worst first, each with its worst query, and without items always found."""
     results = [
         outcome(query("good", "a"), ["a"]),
         outcome(query("fair", "b"), ["a", "b"]),
@@ -144,14 +144,14 @@ def test_the_hardest_items_are_those_that_are_seldom_found() -> None:
 
 
 def test_a_ranking_is_no_better_than_itself() -> None:
-    """No difference, every query the same, no interval, and chance alone explains it."""
+    """Every query is the same, so the difference is 0, without an interval, and p is 1."""
     one = compare("MRR", [0.5, 1.0, 0.0], [0.5, 1.0, 0.0])
     assert (one.difference, one.low, one.high, one.p) == (0.0, None, None, 1.0)
     assert (one.better, one.same, one.worse) == (0, 3, 0)
 
 
-def test_five_wins_of_five_are_a_chance_of_one_in_sixteen() -> None:
-    """The permutation test is exact for few differences, in both directions."""
+def test_five_wins_of_five_have_a_p_of_one_in_sixteen() -> None:
+    """For few differences the permutation test is exact, and it is two-sided."""
     better = compare("hit@1", [0.0] * 5 + [1.0], [1.0] * 6)
     worse = compare("hit@1", [1.0] * 6, [0.0] * 5 + [1.0])
     assert better.p == pytest.approx(2 / 2**5)
@@ -166,13 +166,13 @@ def test_five_wins_of_five_are_a_chance_of_one_in_sixteen() -> None:
 
 
 def test_one_difference_proves_nothing() -> None:
-    """A single query that differs is a matter of chance."""
+    """A single query may differ by chance."""
     assert compare("hit@1", [0.0, 1.0], [1.0, 1.0]).p == 1.0
 
 
 @pytest.mark.parametrize("gains", [[0.1], [0.1, 0.1, 0.1]])
 def test_equal_differences_have_no_interval(gains: list[float]) -> None:
-    """One pair, or pairs that differ equally, do not tell how much others would: not by nothing."""
+    """One pair, or equal differences, say nothing about the variance."""
     before = [0.2, 0.3, 0.7][: len(gains)]
     one = compare("MRR", before, [a + b for a, b in zip(before, gains, strict=True)])
     assert one.difference == pytest.approx(0.1)
@@ -181,8 +181,8 @@ def test_equal_differences_have_no_interval(gains: list[float]) -> None:
     assert _rounded(one)["low"] is None
 
 
-def test_the_interval_of_other_values_is_that_of_a_sample() -> None:
-    """With three reciprocal ranks their variance is divided by two: 1, 1/2 and 0 have 1/4."""
+def test_the_interval_of_other_measures_uses_the_sample_variance() -> None:
+    """The variance of three values is divided by two: 1, 1/2 and 0 have 1/4."""
     results = [outcome(query("q", "a"), found) for found in (["a"], ["x", "a"], [])]
     one = figure(results, "MRR")
     weight = 1.96**2 / 3  # a variance of 1/4 is that of shares of one half
@@ -190,8 +190,8 @@ def test_the_interval_of_other_values_is_that_of_a_sample() -> None:
     assert (one.low, one.high) == pytest.approx((0.5 - half, 0.5 + half))
 
 
-def test_pairs_tell_more_than_means() -> None:
-    """A small gain of nearly every query is certain, however much the queries differ."""
+def test_a_small_gain_of_nearly_all_queries_is_significant() -> None:
+    """Queries are compared in pairs, so differences between queries do not matter."""
     before = [place / 100 for place in range(80)]
     one = compare("nDCG@10", before, [value + 0.02 + value / 1000 for value in before])
     assert one.low is not None
@@ -200,8 +200,8 @@ def test_pairs_tell_more_than_means() -> None:
     assert one.p < 0.001
 
 
-def test_a_trial_has_kinds_and_comparisons() -> None:
-    """Figures by kind, the one it is judged by, and a comparison for each other setting."""
+def test_a_trial_has_figures_by_kind_and_comparisons() -> None:
+    """It also has a main figure. Each other setting is compared with the trial."""
     name, typo = query("a", "a", tags=("name",)), query("b", "b", tags=("typo",))
     trial = Trial(
         name="tools",

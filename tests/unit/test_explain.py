@@ -1,4 +1,4 @@
-"""Explains why a search shows an item or not, with the keyword arm alone."""
+"""Explanations of why a search shows an item or not, with the keyword arm alone."""
 
 from collections.abc import Iterable
 
@@ -30,20 +30,20 @@ ITEMS = [
 
 
 def explain(text: str, item: str, items: Iterable[Item] = ITEMS, **options: object) -> Explanation:
-    """Explain one item of some."""
+    """Explain one of these items for a query."""
     query = msgspec.convert({"text": text, **options}, Query)
     return explained(keyword_engine(items), query, item)
 
 
 def test_only_items_that_fit_better_are_listed_before_a_filtered_one() -> None:
-    """An allowed item comes before it only if it fits better."""
+    """Items that the filter allows but that fit worse are not listed."""
     explanation = explain("read_file of a mailbox", "files__read_file", where={"servers": ["mail"]})
     assert explanation.verdict.startswith("Filtered out")
     assert not explanation.better
 
 
 def test_an_exact_name_identifies_an_item() -> None:
-    """`read_file` is one item, `READ FILE` may be either."""
+    """``read_file`` is the name of one item; ``READ FILE`` may be either."""
     items = [*ITEMS, tool("disk__readFile", "Read from a disk")]
     assert explain("read", "read_file", items).hit.id == "files__read_file"
     with pytest.raises(UnknownItemError, match="Several items"):
@@ -60,8 +60,8 @@ def test_an_exact_name_identifies_an_item() -> None:
         Query(text="zzqx"),
     ],
 )
-def test_it_agrees_with_the_search_on_every_item(query: Query) -> None:
-    """An item counts as shown, with the same hit and rank, if and only if the search shows it."""
+def test_explanations_agree_with_the_search_for_every_item(query: Query) -> None:
+    """An item is explained as shown, with the same hit and rank, exactly if the search shows it."""
     engine = keyword_engine(ITEMS)
     hits = engine.search(query).hits
     found = [explained(engine, query, item.id) for item in ITEMS]
@@ -76,7 +76,7 @@ def test_it_agrees_with_the_search_on_every_item(query: Query) -> None:
 
 
 def test_an_item_below_the_threshold_is_shown_with_a_lower_one() -> None:
-    """The suggested threshold is low enough."""
+    """With the suggested threshold the item is shown, and with a little more it is not."""
     found = explain("write a note", "files__write_file", threshold=0.9)
     assert found.verdict.startswith("Hidden: its confidence 0.")
     assert "is below the threshold 0.9; a threshold of 0." in found.verdict
@@ -86,7 +86,7 @@ def test_an_item_below_the_threshold_is_shown_with_a_lower_one() -> None:
 
 
 def test_a_hidden_confidence_is_rounded_as_it_is_shown() -> None:
-    """But never to the threshold that it does not reach."""
+    """It is never rounded up to the threshold that it does not reach."""
     hit = explain("write a note", "files__write_file", threshold=0.9).hit
     query = Query(text="x", threshold=0.5)
     for confidence, shown in ((0.1387, "0.14"), (0.1312, "0.13"), (0.4987, "0.49")):
@@ -95,7 +95,7 @@ def test_a_hidden_confidence_is_rounded_as_it_is_shown() -> None:
 
 
 def test_an_item_beyond_the_limit_is_shown_with_a_larger_one() -> None:
-    """The better items are counted, and the best is named."""
+    """The verdict names the best item and the limit that is needed."""
     found = explain("read file", "files__move_file", limit=1, threshold=0.0)
     assert found.verdict.startswith("Not among the first 1: ")
     assert "the best is files__read_file (0." in found.verdict
@@ -125,8 +125,8 @@ def test_both_options_are_named_if_both_are_required() -> None:
         ),
     ],
 )
-def test_a_filter_that_excludes_it_is_named(where: dict[str, list[str]], fault: str) -> None:
-    """The verdict also has the confidence without the filter."""
+def test_a_filter_that_excludes_the_item_is_named(where: dict[str, list[str]], fault: str) -> None:
+    """The verdict also has the item's confidence without the filter."""
     found = explain("read_file", "files__read_file", where=where)
     alone = explain("read_file", "files__read_file")
     assert found.verdict == (
@@ -137,7 +137,7 @@ def test_a_filter_that_excludes_it_is_named(where: dict[str, list[str]], fault: 
 
 
 def test_an_item_that_was_not_found_is_scored() -> None:
-    """It has no rank in either arm."""
+    """It has a confidence, but no rank."""
     found = explain("read the contents of a file", "calendar__list")
     assert found.verdict.startswith(f"Not found: its words are not among the {MAX_BY_MEANING} best")
     assert (found.shown, found.rank) == (False, None)
@@ -146,7 +146,7 @@ def test_an_item_that_was_not_found_is_scored() -> None:
 
 
 def test_each_word_of_the_query_has_the_fields_of_its_match() -> None:
-    """Corrections, similar words for missing ones, and the share of each word."""
+    """A word also has its correction and its share of the match."""
     found = explain("contnets encoding of a rotated file", "files__read_file")
     words = {word.typed: word for word in found.words}
     assert list(words) == ["contnets", "encoding", "rotated", "file"]
@@ -159,13 +159,13 @@ def test_each_word_of_the_query_has_the_fields_of_its_match() -> None:
 
 
 def test_a_similar_word_is_named_for_a_missing_one() -> None:
-    """It would have matched."""
+    """The item contains it, and it may be the intended word."""
     found = explain("read the contestant", "files__read_file")
     assert found.words[1].near == "contents"
 
 
-def test_an_inferred_item_is_explained_as_such() -> None:
-    """It is shown for its capability."""
+def test_an_item_inferred_by_its_capability_is_explained() -> None:
+    """The evidence names the capability."""
     found = explain("commit my changes to git", "term__run_command")
     assert found.shown
     assert found.hit.evidence.capability == "shell → git operations"
@@ -180,7 +180,7 @@ def test_the_effect_of_a_policy_is_part_of_the_verdict() -> None:
 
 
 def test_a_unique_name_identifies_an_item() -> None:
-    """In any case and with any separators; otherwise the error lists the ids."""
+    """Case and separators do not matter. For several items, the error lists their ids."""
     assert explain("file", "ReadFile").hit.id == "files__read_file"
     assert explain("file", "rotation").hit.id == "team/rotation"
     with pytest.raises(UnknownItemError, match="use calendar__list or mail__list"):
@@ -190,25 +190,25 @@ def test_a_unique_name_identifies_an_item() -> None:
 
 
 def test_an_item_whose_id_is_its_name_is_one_item() -> None:
-    """Typed in any spelling."""
+    """Another spelling of its name finds it, too."""
     only = tool("read_file", "Read a file", name="read_file", server="", source="files")
     assert explain("read", "READ FILE", [only]).hit.id == "read_file"
 
 
 def test_an_invalid_query_is_refused() -> None:
-    """The errors are those of a search."""
+    """The errors are the same as for a search."""
     with pytest.raises(UsageError, match="empty"):
         explain(" ", "files__read_file")
 
 
 @pytest.mark.parametrize("text", ["the of and", "?!", "文", "x" * 3_000, "a b " * 900])
 def test_odd_queries_have_an_explanation(text: str) -> None:
-    """Every valid query has an explanation."""
+    """Stop words, symbols, other scripts and long texts are valid queries."""
     assert explain(text, "files__read_file").verdict
 
 
-def test_an_explanation_is_decoded_unchanged() -> None:
-    """The JSON form decodes to the same explanation."""
+def test_an_explanation_survives_json() -> None:
+    """Decoding the JSON gives an equal explanation."""
     found = explain("read contnets", "files__read_file", where={"kinds": ["tool"]}, limit=7)
     sent = msgspec.json.encode(found)
     assert msgspec.json.decode(sent, type=type(found)) == found

@@ -1,4 +1,4 @@
-"""Files are replaced whole, or not at all."""
+"""A file is replaced completely or not at all."""
 
 import os
 import stat
@@ -23,7 +23,7 @@ from repertory.trust import TrustStore
 
 
 def test_a_file_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
-    """Its directory is made, and the unfinished file is gone."""
+    """Its directory is created, and no unfinished file stays."""
     path = tmp_path / "new" / "note.json"
     write_atomically(path, b"first")
     write_atomically(path, b"second", is_durable=True)
@@ -34,7 +34,7 @@ def test_a_file_is_replaced_and_nothing_is_left_beside_it(tmp_path: Path) -> Non
 def test_a_write_that_fails_leaves_the_old_file_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error is the system's; no unfinished file stays."""
+    """The system's error is raised, and no unfinished file stays."""
     path = tmp_path / "note.json"
     write_atomically(path, b"old")
 
@@ -48,10 +48,10 @@ def test_a_write_that_fails_leaves_the_old_file_alone(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_a_person_wrote_is_on_the_disk_before_it_replaces_a_file(
+def test_configuration_trust_and_keys_are_flushed_before_they_replace_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a power failure there is the old configuration or the new one, and no empty file."""
+    """After a power failure, the old or the new file is there, never an empty one."""
     file = tmp_path / "repertory.toml"
     flushed: list[int] = []
     monkeypatch.setattr(os, "fsync", flushed.append)
@@ -61,10 +61,10 @@ def test_what_a_person_wrote_is_on_the_disk_before_it_replaces_a_file(
     assert len(flushed) == 3
 
 
-def test_a_folder_that_is_removed_while_it_is_measured_counts_nothing(
+def test_a_folder_removed_during_the_measurement_of_its_size_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Git and the vector store remove folders at any time."""
+    """Git and the vector store may remove folders at any time."""
     write_atomically(tmp_path / "gone" / "file", b"x" * 10_000)
     write_atomically(tmp_path / "kept", b"x" * 10_000)
     scandir = os.scandir
@@ -79,15 +79,15 @@ def test_a_folder_that_is_removed_while_it_is_measured_counts_nothing(
 
 
 def test_an_error_of_the_data_directory_says_what_helps(tmp_path: Path) -> None:
-    """It names the system's reason, or what the error itself says."""
+    """It has the system's reason, or else the error's own text."""
     for error in (OSError(28, "No space left on device"), TimeoutError("No space left on device")):
         assert str(unwritable(tmp_path, error)) == (
             f"{tmp_path} cannot be written: No space left on device; choose another --data-dir."
         )
 
 
-def test_a_full_disk_asks_for_room(tmp_path: Path) -> None:
-    """Permissions would not help."""
+def test_a_full_disk_and_missing_permissions_have_different_advice(tmp_path: Path) -> None:
+    """More permissions do not help if the disk is full."""
     reasons = {28: "Full; make room", 13: "Closed; make it and its folder writable"}
     for number, text in reasons.items():
         error = OSError(number, text.partition(";")[0])
@@ -95,8 +95,8 @@ def test_a_full_disk_asks_for_room(tmp_path: Path) -> None:
             raise error
 
 
-def test_a_file_that_is_not_whole_is_known_by_its_name(tmp_path: Path) -> None:
-    """So what an interrupted process left is found later."""
+def test_an_unfinished_file_is_recognised_by_its_name(tmp_path: Path) -> None:
+    """The unfinished files of an interrupted process can be found later."""
     path = tmp_path / "note.json"
     assert UNFINISHED.fullmatch(half_of(path).name)
     assert half_of(path) != half_of(path)
@@ -107,8 +107,8 @@ def test_a_file_that_is_not_whole_is_known_by_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
-def test_a_private_file_is_the_owners_even_over_a_public_one(tmp_path: Path) -> None:
-    """So are new folders; it does not matter what the old file had."""
+def test_a_private_file_is_private_even_if_it_replaces_a_public_one(tmp_path: Path) -> None:
+    """New folders are private, too."""
     path = tmp_path / "keys.json"
     path.write_bytes(b"public")
     path.chmod(0o644)
@@ -125,7 +125,7 @@ def mode(path: Path) -> int:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such permissions")
 def test_a_data_directory_is_narrowed_to_its_owner(tmp_path: Path) -> None:
-    """With all that is in it; the targets of links keep their permissions."""
+    """All its content becomes private, but the targets of links keep their permissions."""
     data, outside = tmp_path / "data", tmp_path / "outside"
     for folder in (data / "models", outside):
         folder.mkdir(parents=True)
@@ -145,7 +145,7 @@ def test_a_data_directory_is_narrowed_to_its_owner(tmp_path: Path) -> None:
 def test_a_directory_with_other_uses_stays_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    """It may hold what others need."""
+    """It may contain files that others need."""
     folder = tmp_path / "folder"
     (folder / "below").mkdir(parents=True)
     folder.chmod(0o1777 if case == "shared" else 0o755)
@@ -157,9 +157,9 @@ def test_a_directory_with_other_uses_stays_open(
     assert mode(folder) & 0o077
 
 
-@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
 def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
-    """What a link points at keeps its content."""
+    """The link's target keeps its content."""
     target, path = tmp_path / "target", tmp_path / "note.json"
     target.write_bytes(b"elsewhere")
     path.symlink_to(target)

@@ -1,4 +1,4 @@
-"""What a configuration that was merely found may use: its own folder, known models, own items."""
+"""An untrusted project configuration may use only its own folder, known models, and own items."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ SKILL = "---\nname: {0}\ndescription: Deploys the site.\n---\n\nPush it.\n"
 
 @pytest.fixture
 def clone(own_home: Path) -> Path:
-    """A stranger's project below a home with a private key and a skill of the user."""
+    """An untrusted project, in a home with a private key and a skill of the user."""
     write(own_home / ".ssh" / "id_rsa", KEY)
     write(own_home / ".claude" / "skills" / "mine" / "SKILL.md", SKILL.format("mine"))
     project = own_home / "clone"
@@ -40,14 +40,14 @@ def clone(own_home: Path) -> Path:
 
 
 def settings(clone: Path, text: str | None = None, **environment: str) -> Settings:
-    """The settings of the clone, whose configuration is written first."""
+    """The settings of the clone, after its configuration is written, if any is given."""
     if text is not None:
         write(clone / "repertory.toml", text)
     return load({"data_dir": str(clone.parent / "data")}, clone, environment)
 
 
 def documents(path: object, more: str = "") -> str:
-    """A configuration of one source of documents, all files included."""
+    """A configuration with one source of documents that includes all files."""
     return f'[[sources]]\ntype = "documents"\nname = "e"\npath = "{path}"\ninclude = ["*"]\n{more}'
 
 
@@ -62,7 +62,7 @@ def items_of(settings: Settings, clone: Path) -> dict[str, Item]:
     ["~/.ssh", "../.ssh", "{home}/.ssh", "link", "docs/../../.ssh", "/", "..", "~", "./link/."],
 )
 def test_a_path_outside_of_the_folder_awaits_trust(clone: Path, path: str) -> None:
-    """By home, dots, a link or whole: the source is named with the command, and not read."""
+    """However the path leads out, the source is listed but not read, and the command is shown."""
     found = settings(clone, documents(path.format(home=clone.parent)))
     [source] = Workspace(found, clone).catalogue().sources
     assert (source.name, source.type, source.is_trusted) == ("e", "documents", False)
@@ -78,7 +78,7 @@ def test_a_path_outside_of_the_folder_awaits_trust(clone: Path, path: str) -> No
     "path", ["docs", ".", "./docs", "../clone/docs", "{clone}/docs", "~/clone"]
 )
 def test_a_path_inside_of_the_folder_needs_no_trust(clone: Path, path: str) -> None:
-    """However it is written."""
+    """The way in which the path is written does not matter."""
     found = settings(clone, documents(path.format(clone=clone)))
     assert any(item.endswith("guide.md") for item in items_of(found, clone))
     assert not Workspace(found, clone).sources.withheld()
@@ -86,14 +86,14 @@ def test_a_path_inside_of_the_folder_needs_no_trust(clone: Path, path: str) -> N
 
 @pytest.mark.parametrize("kind", ["corpus", "tools", "skills", "neuroscript"])
 def test_every_type_of_source_is_confined(clone: Path, kind: str) -> None:
-    """Also those of a single file."""
+    """Sources that are a single file are confined, too."""
     found = settings(clone, f'[[sources]]\ntype = "{kind}"\nname = "e"\npath = "/dev/zero"\n')
     [source] = Workspace(found, clone).catalogue().sources
     assert not source.is_trusted
 
 
 def test_an_mcp_configuration_elsewhere_is_not_even_read(clone: Path) -> None:
-    """It could be a pipe, or name the user's servers; the servers known before keep their tools."""
+    """It may be a pipe, or list the user's servers. Servers known before keep their tools."""
     os.mkfifo(clone.parent / "servers.json")
     text = '[[sources]]\ntype = "mcp"\nconfig = [".mcp.json", "../servers.json"]\n'
     workspace = Workspace(settings(clone, text), clone)
@@ -104,10 +104,10 @@ def test_an_mcp_configuration_elsewhere_is_not_even_read(clone: Path) -> None:
     assert (source.name, source.identity()) == ("mail", known["mail"])
 
 
-def test_a_link_that_may_not_be_followed_ends_no_command(
+def test_a_link_without_permission_ends_no_command(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever it lies: the other sources are read, and a source of its own says why it is not."""
+    """Other sources are still read. If the configuration is such a link, the error says so."""
     for name in ("docs/x", ".mcp.json", ".gitignore", "x.json", "x.md", "skills", ".claude"):
         (clone / name).symlink_to("/closed")
     close(monkeypatch, "/closed")
@@ -119,10 +119,10 @@ def test_a_link_that_may_not_be_followed_ends_no_command(
         settings(clone)
 
 
-def test_a_named_link_that_may_not_be_followed_is_not_there(
+def test_a_named_link_without_permission_counts_as_missing(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it is to be trusted, or is a folder to search, to index or to add."""
+    """This applies to trusting a file, and to searching, indexing and adding a folder."""
     (clone / "closed").symlink_to("/closed")
     close(monkeypatch, "/closed")
     workspace = Workspace(settings(clone), clone)
@@ -150,8 +150,8 @@ def test_a_named_link_that_may_not_be_followed_is_not_there(
         'type = "documents"\npath = "~nosuchuser/b"',
     ],
 )
-def test_what_is_no_path_is_an_error_of_the_configuration(clone: Path, entry: str) -> None:
-    """It names the file, and the entry by its number."""
+def test_an_invalid_path_is_an_error_of_the_configuration(clone: Path, entry: str) -> None:
+    """The error names the file and the number of the source."""
     text = f"{documents('docs')}\n[[sources]]\n{entry}\n"
     with pytest.raises(ConfigurationError, match=r"clone/repertory.toml: source 2: The path '"):
         settings(clone, text)
@@ -159,7 +159,7 @@ def test_what_is_no_path_is_an_error_of_the_configuration(clone: Path, entry: st
 
 @pytest.mark.parametrize("kind", ["skills", "documents"])
 def test_a_link_to_itself_is_a_source_that_cannot_be_read(clone: Path, kind: str) -> None:
-    """It is no defect."""
+    """The source has an error, and the command does not crash."""
     (clone / "loop").symlink_to("loop")
     found = settings(clone, f'[[sources]]\ntype = "{kind}"\npath = "loop"\n')
     [source] = Workspace(found, clone).catalogue().sources
@@ -167,8 +167,8 @@ def test_a_link_to_itself_is_a_source_that_cannot_be_read(clone: Path, kind: str
         source.scan()
 
 
-def test_the_rest_of_a_configuration_works(clone: Path) -> None:
-    """A user's own project with a folder beside it keeps its other sources and its settings."""
+def test_the_confined_part_of_a_configuration_works(clone: Path) -> None:
+    """If one source needs trust, the other sources and the settings still apply."""
     text = f"[search]\nlimit = 7\n\n{documents('docs')}"
     text += '[[sources]]\ntype = "skills"\nname = "shared"\npath = "../shared"\n'
     write(clone.parent / "shared" / "pdf" / "SKILL.md", SKILL.format("pdf"))
@@ -182,16 +182,16 @@ def test_the_rest_of_a_configuration_works(clone: Path) -> None:
     assert set(items_of(settings(clone), clone)) == {"e/guide.md"}
 
 
-def test_trust_leaves_the_identity_of_a_source(clone: Path) -> None:
-    """So the collection stays, and the items of a source whose file was edited stay in it."""
+def test_trust_does_not_change_the_identity_of_a_source(clone: Path) -> None:
+    """The collection stays, with the items of a source whose file was edited."""
     found = settings(clone, documents("../.ssh"))
     before = Workspace(found, clone).catalogue()
     Workspace(found, clone).trust.trust(clone / "repertory.toml")
     assert Workspace(settings(clone), clone).catalogue().hash == before.hash
 
 
-def test_trust_that_is_given_or_withdrawn_holds_in_a_running_watch(clone: Path) -> None:
-    """A folder that becomes a link is read for as long as the file is trusted, and no longer."""
+def test_a_running_watch_follows_changes_of_trust(clone: Path) -> None:
+    """A folder that becomes a link is read only while the configuration is trusted."""
     write(clone.parent / "secrets" / "key.md", f"# Key\n\n{KEY}\n")
     workspace = Workspace(settings(clone, documents("docs")), clone)
     before = Configuration(workspace)
@@ -202,7 +202,7 @@ def test_trust_that_is_given_or_withdrawn_holds_in_a_running_watch(clone: Path) 
             workspace.trust.revoke(clone / "repertory.toml")
         now = reload(before)
         assert now.catalogue is not None
-        assert now.catalogue != before.catalogue  # so that the service takes it over
+        assert now.catalogue != before.catalogue  # so that the service uses the new one
         before = now
     shutil.rmtree(clone / "docs")
     (clone / "docs").symlink_to(clone.parent / "secrets")
@@ -213,15 +213,15 @@ def test_trust_that_is_given_or_withdrawn_holds_in_a_running_watch(clone: Path) 
 
 
 def test_a_named_configuration_may_name_any_folder(clone: Path) -> None:
-    """Named by a flag, or by the variable that a team's watch service is given."""
+    """A flag may name it, or the variable for a team's watch service."""
     file = write(clone / "repertory.toml", documents("~/.ssh"))
     found = settings(clone, REPERTORY_CONFIG=str(file))
     assert set(items_of(found, clone)) == {"e/id_rsa"}
     assert not settings(clone).trusted
 
 
-def test_a_link_that_is_put_in_place_later_is_not_followed(clone: Path) -> None:
-    """On a team's server others can write to the catalogue while it is watched."""
+def test_a_link_that_replaces_a_source_s_folder_is_not_followed(clone: Path) -> None:
+    """On a team's server, others may write to the catalogue while it is watched."""
     for text in (documents("docs"), None):
         (clone / "repertory.toml").unlink(missing_ok=True)
         write(clone / ".claude" / "commands" / "deploy.md", "# Deploy\n")
@@ -242,7 +242,7 @@ def test_a_link_that_is_put_in_place_later_is_not_followed(clone: Path) -> None:
 def test_a_file_that_becomes_a_link_is_not_followed(
     clone: Path, monkeypatch: pytest.MonkeyPatch, kind: str, above: bool
 ) -> None:
-    """Nor one above it, even if it is put there after the place was checked."""
+    """A link above it is not followed either, even if it is created after the check of the path."""
     content = {
         "corpus": '{"id": "a", "kind": "tool", "name": "a"}',
         "tools": '[{"name": "a", "inputSchema": {}}]',
@@ -266,8 +266,8 @@ def test_a_file_that_becomes_a_link_is_not_followed(
         source.scan()
 
 
-def test_a_found_link_leads_out_for_skills_alone(clone: Path) -> None:
-    """Without a configuration, a clone's link makes no notes of the user its commands."""
+def test_a_discovered_link_may_lead_out_only_for_skills(clone: Path) -> None:
+    """A clone's link must not turn the user's notes into commands."""
     write(clone.parent / "notes" / "diary.md", "# Diary\n\nPrivate.\n")
     for place in (".claude/commands", ".claude/agents", "markdown-skills"):
         (clone / place).parent.mkdir(exist_ok=True)
@@ -280,8 +280,10 @@ def test_a_found_link_leads_out_for_skills_alone(clone: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["/", "..", "."])
-def test_a_found_link_reads_no_folder_that_the_clone_lies_in(clone: Path, target: str) -> None:
-    """The skills of the whole disk took minutes to read, and belong to others."""
+def test_a_discovered_link_to_a_folder_above_the_clone_is_not_followed(
+    clone: Path, target: str
+) -> None:
+    """Other skills on the disk belong to other projects, and reading them takes minutes."""
     write(clone.parent / "other" / "SKILL.md", "---\ndescription: Of another project.\n---\n")
     (clone / "skills").symlink_to(target)
     found = settings(clone)
@@ -299,8 +301,8 @@ def test_a_found_link_reads_no_folder_that_the_clone_lies_in(clone: Path, target
         'device = "gpu"',
     ],
 )
-def test_a_found_file_chooses_no_stranger_s_model(clone: Path, line: str) -> None:
-    """Neither a folder nor a repository, nor where it runs; the default is used, and it is said."""
+def test_a_found_file_chooses_no_unknown_model(clone: Path, line: str) -> None:
+    """A folder, a repository and a device need trust. Until then, the default is used."""
     found = settings(clone, f"[search]\n{line.format(clone=clone)}\nlimit = 7\n")
     assert (found.values.model, found.values.device, found.values.limit) == (None, "auto", 7)
     [wish] = found.withheld
@@ -312,14 +314,14 @@ def test_a_found_file_chooses_no_stranger_s_model(clone: Path, line: str) -> Non
 
 
 @pytest.mark.parametrize("name", ["multilingual", "BAAI/bge-small-en-v1.5", "all-minilm-l6-v2"])
-def test_a_found_file_chooses_a_model_of_the_table(clone: Path, name: str) -> None:
-    """Its names are never folders."""
+def test_a_found_file_may_choose_a_known_model(clone: Path, name: str) -> None:
+    """The names of known models never refer to folders."""
     found = settings(clone, f'[search]\nmodel = "{name}"\n')
     assert (found.values.model, found.withheld) == (name, ())
 
 
-def test_a_found_file_does_not_switch_caches_off(clone: Path) -> None:
-    """Each search would start the servers that the user trusts."""
+def test_a_found_file_cannot_disable_caches(clone: Path) -> None:
+    """Without a cache, each search would start the servers that the user trusts."""
     found = settings(clone, "[search]\nno_cache = true\n")
     assert not found.values.no_cache
     assert "no_cache" not in found.origins
@@ -329,8 +331,8 @@ def test_a_found_file_does_not_switch_caches_off(clone: Path) -> None:
     assert settings(clone, "", REPERTORY_SEARCH_NO_CACHE="1").values.no_cache
 
 
-def test_a_found_file_does_not_say_how_often_servers_are_asked(clone: Path) -> None:
-    """It had a server start those that the user trusts ten times a second."""
+def test_a_found_file_cannot_set_how_often_servers_are_asked(clone: Path) -> None:
+    """It could make us start the user's trusted servers ten times a second."""
     found = settings(clone, "[watch]\nreconcile = 0.1\npoll = 1.0\n")
     assert (found.values.reconcile, found.values.poll) == (60.0, 1.0)
     assert found.withheld == ("watch.reconcile = 0.1",)
@@ -339,7 +341,7 @@ def test_a_found_file_does_not_say_how_often_servers_are_asked(clone: Path) -> N
 
 
 def test_a_file_cannot_choose_where_trust_is_kept(clone: Path) -> None:
-    """The variable and the flag of the data directory do; the file would be refused."""
+    """Only the flag and the variable of the data directory can."""
     text = documents("~/.ssh")
     Workspace(settings(clone, text), clone).trust.trust(clone / "repertory.toml")
     elsewhere = load({}, clone, {"REPERTORY_DATA_DIR": str(clone / "data")})
@@ -348,8 +350,8 @@ def test_a_file_cannot_choose_where_trust_is_kept(clone: Path) -> None:
     assert not there.is_confined
 
 
-def test_policies_are_about_own_items(clone: Path) -> None:
-    """A stranger pins no item of the user's, and own items no more than their authors could."""
+def test_policies_of_a_found_file_affect_only_its_own_items(clone: Path) -> None:
+    """They cannot pin the user's items, and have only an author's weight for their own."""
     text = '[[policy]]\nitem = "{}"\npin = ["deploy"]\nboost = 1\n'
     write(clone / "skills" / "theirs" / "SKILL.md", SKILL.format("theirs"))
     found = settings(clone, text.format("*"))
@@ -365,8 +367,8 @@ def test_policies_are_about_own_items(clone: Path) -> None:
     assert (trusted.is_vouched, trusted.boost) == (True, 1.0)
 
 
-def test_policies_are_about_no_built_in_skills_of_the_user(clone: Path) -> None:
-    """Those of the found file itself are its own."""
+def test_policies_of_a_found_file_do_not_affect_the_user_s_built_in_skills(clone: Path) -> None:
+    """Built-in skills that the found file defines are its own items."""
     skills = '[[sources]]\ntype = "builtin-skills"\nskills = { deploy = "How we deploy." }\n'
     policy = '[[policy]]\nitem = "deploy"\nboost = -0.2\n'
     write(clone.parent / ".config" / "repertory" / "config.toml", skills)
@@ -376,8 +378,10 @@ def test_policies_are_about_no_built_in_skills_of_the_user(clone: Path) -> None:
     assert own.boost == -0.2
 
 
-def test_where_a_source_lies_is_asked_once(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not for each of its items and each of very many policies."""
+def test_the_place_of_a_source_is_checked_once(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not checked again for each item and each of many policies."""
     asked: list[object] = []
 
     def ask(path: Path | str, folder: Path | str) -> bool:
@@ -394,8 +398,8 @@ def test_where_a_source_lies_is_asked_once(clone: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("boost", ["0.1", "0.6"])
-def test_a_saved_policy_trusts_no_file_that_nobody_trusted(clone: Path, boost: str) -> None:
-    """Its sources stay confined, even if the file asked for nothing before."""
+def test_saving_a_policy_does_not_trust_an_untrusted_file(clone: Path, boost: str) -> None:
+    """Its sources stay confined, even if the file needed no trust before."""
     found = settings(clone, documents("docs"))
     file = clone / "repertory.toml"
     assert not trust_request(file, found.flags).wishes
@@ -408,13 +412,13 @@ def test_a_saved_policy_trusts_no_file_that_nobody_trusted(clone: Path, boost: s
     assert not items_of(found, clone)
 
 
-def test_a_rewritten_file_is_trusted_only_by_its_user(clone: Path) -> None:
-    """It stays trusted, a new one is, and another one only with what the user just added."""
+def test_a_rewritten_file_becomes_trusted_only_by_the_user_s_changes(clone: Path) -> None:
+    """A trusted or new file is trusted, another one only if just the user's change needs trust."""
     entry = '[[sources]]\ntype = "git"\nname = "g"\nurl = "https://example.com/a.git"\n'
     found, file = settings(clone), clone / "repertory.toml"
     trust = Workspace(found, clone).trust
     assert not becomes_trusted(file, found, clone)
-    assert rewrite(file, documents("docs"), found, clone)  # it was not there
+    assert rewrite(file, documents("docs"), found, clone)  # a new file
     assert rewrite(file, documents("docs", "# x\n"), found, clone)
     assert trust.is_trusted(file)
     trust.revoke(file)
@@ -429,8 +433,8 @@ def test_a_rewritten_file_is_trusted_only_by_its_user(clone: Path) -> None:
     assert trust.is_trusted(file)
 
 
-def test_a_policy_about_other_items_is_listed(clone: Path) -> None:
-    """The problem names the file, the table and the command."""
+def test_a_policy_about_other_items_is_a_problem(clone: Path) -> None:
+    """The problem names the file, the table and the command to trust it."""
     found = settings(clone, '[[policy]]\nitem = "mine"\npin = ["deploy"]\n')
     catalogue = Workspace(found, clone).catalogue()
     problems = latest_scans(catalogue).problems
@@ -440,13 +444,13 @@ def test_a_policy_about_other_items_is_listed(clone: Path) -> None:
 
 
 def test_the_user_s_own_file_is_not_confined(clone: Path) -> None:
-    """It is the user's, wherever it was found."""
+    """It may name any folder."""
     write(clone.parent / ".config" / "repertory" / "config.toml", documents("~/.ssh"))
     assert set(items_of(settings(clone), clone)) == {"e/id_rsa"}
 
 
-def test_what_is_parsed_is_what_was_trusted(clone: Path) -> None:
-    """A configuration that is swapped after the check is not run with the other's trust."""
+def test_trust_applies_to_the_content_that_is_parsed(clone: Path) -> None:
+    """A file that is replaced after the check does not inherit the trust of the old one."""
     config = write(clone / ".mcp.json", '{"mcpServers": {"a": {"command": "true"}}}')
     workspace = Workspace(settings(clone), clone)
     workspace.trust.trust(config)
@@ -459,8 +463,8 @@ def test_what_is_parsed_is_what_was_trusted(clone: Path) -> None:
     assert not source.is_trusted
 
 
-def test_the_links_of_a_home_are_the_user_s(clone: Path) -> None:
-    """Where the home is the directory, its folders may lead anywhere."""
+def test_links_in_the_home_are_followed(clone: Path) -> None:
+    """If the home is the project, its folders belong to the user and may lead anywhere."""
     home, elsewhere = clone.parent, clone.parent.parent / "dotfiles"
     write(elsewhere / "deploy.md", "# Deploy\n")
     (home / ".claude" / "commands").symlink_to(elsewhere)
@@ -469,22 +473,22 @@ def test_the_links_of_a_home_are_the_user_s(clone: Path) -> None:
 
 
 def servers_of(clone: Path, text: str, *named: str) -> dict[str, Source]:
-    """The MCP servers of a configuration, with files that the command line names."""
+    """The MCP servers of a configuration and of files named on the command line."""
     write(clone / "repertory.toml", text)
     flags = {"data_dir": str(clone.parent / "data"), "mcp_config": list(named)}
     catalogue = Workspace(load(flags, clone, {}), clone).catalogue()
     return {one.name: one for one in catalogue.sources if one.type == "mcp"}
 
 
-def test_a_file_of_servers_that_is_not_there_is_no_fault_of_the_configuration(clone: Path) -> None:
-    """The message names the file that the command line names, and no other."""
+def test_a_missing_file_of_servers_is_no_fault_of_the_configuration(clone: Path) -> None:
+    """The error names only the file on the command line."""
     with pytest.raises(ConfigurationError, match=f"^{clone}/none.json cannot be read"):
         servers_of(clone, "[[sources]]\ntype = 'documents'\npath = '.'\n", "none.json")
 
 
 @pytest.mark.parametrize("config", ['"mcp.json"', '["./mcp.json", "more.json"]', '"same.json"'])
-def test_naming_a_file_of_servers_lifts_no_limit_of_its_entry(clone: Path, config: str) -> None:
-    """It lets the servers run. The review, the chosen tools and the callers are as configured."""
+def test_naming_a_file_of_servers_keeps_the_limits_of_its_entry(clone: Path, config: str) -> None:
+    """It lets the servers run, but review, tool selection and visibility stay as configured."""
     write(clone / "mcp.json", '{"mcpServers": {"a": {"command": "a"}}}')
     write(clone / "more.json", '{"mcpServers": {"b": {"command": "b"}}}')
     (clone / "same.json").symlink_to("mcp.json")
@@ -501,8 +505,8 @@ def test_naming_a_file_of_servers_lifts_no_limit_of_its_entry(clone: Path, confi
         assert named["b"].trust is Trust.QUARANTINE
 
 
-def test_of_a_server_in_several_named_files_the_last_is_used(clone: Path) -> None:
-    """So it is if only one of the files is configured."""
+def test_the_last_named_file_with_a_server_is_used(clone: Path) -> None:
+    """This is also true if only one of the files is configured."""
     write(clone / "one.json", '{"mcpServers": {"a": {"command": "one"}}}')
     write(clone / "two.json", '{"mcpServers": {"a": {"command": "two"}}}')
     entry = '[[sources]]\ntype = "mcp"\nconfig = "one.json"\ntrust = "quarantine"\n'

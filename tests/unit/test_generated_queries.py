@@ -25,7 +25,7 @@ NAMES = st.one_of(
 def entry_of(
     name: str, description: str = "", place: int = 0, policy: Policy | None = None
 ) -> Entry:
-    """The entry of a tool; its id has the place if there are several."""
+    """The entry of a tool, whose id has its place as the number of its server."""
     return entry(
         Item(
             id=f"server{place}__{name}",
@@ -39,12 +39,12 @@ def entry_of(
 
 
 def entries_of(names: Iterable[str], description: str = "") -> list[Entry]:
-    """Tools with these names, each of its own server."""
+    """Entries of tools with these names, each of its own server."""
     return [entry_of(name, description, place) for place, name in enumerate(names)]
 
 
 def queries_of(entries: list[Entry], kind: str) -> list[LabelledQuery]:
-    """The queries of a kind."""
+    """The generated queries of one kind."""
     return [query for query in generate(entries) if query.tags == (kind,)]
 
 
@@ -82,8 +82,8 @@ def test_each_query_is_of_its_kind(names: list[str]) -> None:
 
 @settings(max_examples=20)
 @given(st.lists(NAMES, max_size=8), st.integers(1, 4))
-def test_queries_are_the_same_every_time(names: list[str], limit: int) -> None:
-    """Neither chance nor the order of the items decides, and no kind exceeds the limit."""
+def test_generated_queries_are_deterministic(names: list[str], limit: int) -> None:
+    """The order of the items does not matter, and no kind exceeds the limit."""
     entries = entries_of(names, "Sends what was written to the printer in the hall.")
     queries = generate(entries, limit)
     assert generate(entries[::-1], limit) == queries
@@ -91,15 +91,15 @@ def test_queries_are_the_same_every_time(names: list[str], limit: int) -> None:
         assert sum(query.tags == kind for query in queries) <= limit
 
 
-def test_a_prefix_is_the_shortest_that_few_names_share() -> None:
-    """Six names begin with ``read_``, so one more letter is typed; a name of four has none."""
+def test_a_prefix_is_the_shortest_shared_by_few_names() -> None:
+    """Six names begin with ``read_``, so one more letter is typed. A four-letter name has none."""
     entries = entries_of([f"read_{letter}x" for letter in "abcdef"] + ["read_az", "time"])
     texts = [query.text for query in queries_of(entries, "prefix")]
     assert texts == ["read_a", "read_b", "read_c", "read_d", "read_e", "read_f", "read_a"]
 
 
-def test_the_spellings_of_a_name() -> None:
-    """Every spelling of a name is asked once."""
+def test_each_spelling_of_a_name_is_asked_once() -> None:
+    """There is also a typo, which differs by one edit."""
     queries = {query.tags[0]: query.text for query in generate([entry_of("read_fileURL")])}
     assert {kind: text for kind, text in queries.items() if kind in VARIANTS} == {
         "name": "read_fileURL",
@@ -113,8 +113,8 @@ def test_the_spellings_of_a_name() -> None:
     assert OSA.distance(compact_name(queries["typo"]), "readfileurl") == 1
 
 
-def test_an_alias_is_a_name_and_a_successor_answers() -> None:
-    """Items with the typed name, and successors of such items, are right."""
+def test_items_with_an_alias_and_successors_are_right() -> None:
+    """An alias counts as a name, and a successor answers for its deprecated item."""
     old = Policy(deprecated_by="put")
     entries = [
         entry_of("write_file", place=1, policy=old),
@@ -130,7 +130,7 @@ def test_an_alias_is_a_name_and_a_successor_answers() -> None:
 
 
 def test_tasks_are_asked_from_descriptions() -> None:
-    """The first sentence as a task where it begins with a verb, and shortened in any case."""
+    """The first sentence becomes a task if it begins with a verb, and always a summary."""
     text = "Lists all the files of a folder, newest first. Slow on network drives."
     entries = [
         *entries_of(["list_files", "ls"], text),
@@ -146,21 +146,24 @@ def test_tasks_are_asked_from_descriptions() -> None:
     summary, *_ = queries_of(entries, "summary")
     words = iter(text.partition(".")[0].split())
     assert len(summary.text.split()) == 7
-    assert all(word in words for word in summary.text.split())  # in their order
+    assert all(word in words for word in summary.text.split())  # in the order of the sentence
     assert {query.id for query in queries_of(entries, "summary")} == {
         *("summary server0__list_files", "summary server1__ls", "summary server2__guide"),
     }
 
 
 def test_a_limited_choice_is_evenly_spread() -> None:
-    """As many as the limit, evenly spread; all if there are fewer."""
+    """The limit is the number of chosen values. Fewer values are all chosen."""
     assert evenly(range(100), 4) == [0, 25, 50, 75]
     assert list(evenly(range(3), 4)) == [0, 1, 2]
     assert list(evenly(range(3), 0)) == [0, 1, 2]
 
 
 def test_sections_are_asked_by_their_headings() -> None:
-    """One of each long body, with the first words below; all items with that section are right."""
+    """A query has the heading and first words of a long body's section.
+
+    All items with it are right.
+    """
     keys = "Every key is replaced after ninety days, or at once if it leaked."
     body = (
         f"# Keys\n\nToo short.\n\n## Rotating *keys*\n\n{keys} Then:\n\n```sh\nrotate --all\n```\n"

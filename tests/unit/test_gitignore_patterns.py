@@ -46,7 +46,7 @@ PLACES = st.tuples(
 @example(pattern="**/a/**/b/*a*", place="a/x/b/b/ba")
 @example(pattern="*a*b", place="aabab")
 def test_a_pattern_matches_as_in_pathspec(pattern: str, place: str) -> None:
-    """The same verdict, and the same mark of a folder."""
+    """Both give the same verdict and recognise the same folders."""
     theirs, _ = GitIgnoreSpecPattern.pattern_to_regex(pattern)
     if theirs is None:
         return
@@ -70,7 +70,7 @@ def test_a_pattern_matches_as_in_pathspec(pattern: str, place: str) -> None:
     ],
 )
 def test_time_grows_with_the_path(pattern: str, part: str) -> None:
-    """A hostile pattern and a path of 10 and 100 times the size."""
+    """A hostile pattern takes linear time on paths of 10 and 100 times the size."""
     assert is_usable(pattern)
     spec = spec_of([pattern])
 
@@ -80,7 +80,7 @@ def test_time_grows_with_the_path(pattern: str, part: str) -> None:
     assert not grows_too_fast(spec.check_file, place, (20, 200, 2_000))
 
 
-def test_an_endless_pattern_is_left_out() -> None:
-    """Its own length counts, too."""
+def test_an_overlong_pattern_is_left_out() -> None:
+    """The length of a pattern is bounded, too. Control characters are not usable."""
     assert not is_usable("a" * (MAX_LENGTH + 1))
     assert not is_usable("a\1b")

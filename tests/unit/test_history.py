@@ -1,4 +1,4 @@
-"""The history of a server: samples, spans, and the charts that are drawn from them."""
+"""The history of a server: samples, spans, and the charts of them."""
 
 import anyio
 import msgspec
@@ -22,7 +22,7 @@ def answer_with(hits: int) -> Answer:
 
 
 def searched(*searches: tuple[float, int]) -> Recent:
-    """What noted some searches, each with its duration in seconds and its number of hits."""
+    """The record of some searches, each with its duration in seconds and its number of hits."""
     recent = Recent()
     for seconds, hits in searches:
         recent.note(answer_with(hits), seconds)
@@ -30,14 +30,14 @@ def searched(*searches: tuple[float, int]) -> Recent:
 
 
 def test_searches_are_counted_by_duration() -> None:
-    """Each in one class, also above all bounds; those without results as well."""
+    """Each search is in one class, even above all bounds. Searches without results count, too."""
     counts = searched((0.0025, 1), (0.0026, 0), (99.0, 0)).counts()
     assert (counts.searches, counts.empty) == (3, 2)
     assert counts.seconds == pytest.approx(99.0051)
     assert (counts.durations[0], counts.durations[1], counts.durations[-1]) == (1, 1, 1)
 
 
-def test_a_sample_is_what_happened_since_the_last_one() -> None:
+def test_a_sample_counts_the_events_since_the_last_sample() -> None:
     """The counters only grow; a sample has the difference."""
     past = History()
     recent = searched((0.1, 1), (0.1, 0))
@@ -52,7 +52,7 @@ def test_a_sample_is_what_happened_since_the_last_one() -> None:
 
 @given(st.lists(st.floats(0.1, 99.9), max_size=30), st.integers(1, 12))
 def test_every_sample_is_in_one_span(moments: list[float], number: int) -> None:
-    """Whatever the number of spans, nothing is lost or counted twice."""
+    """For any number of spans, no search is lost or counted twice."""
     past, recent = History(), searched()
     for moment in sorted(moments):
         recent.note(answer_with(0), 0.1)
@@ -65,7 +65,7 @@ def test_every_sample_is_in_one_span(moments: list[float], number: int) -> None:
     assert sum(one.is_known for one in spans) <= len(moments)
 
 
-def test_it_is_bounded() -> None:
+def test_the_history_is_bounded() -> None:
     """It keeps one day, however long the process runs."""
     past = History()
     for number in range(int(RETENTION_S / INTERVAL_S) + 100):
@@ -75,7 +75,7 @@ def test_it_is_bounded() -> None:
 
 @given(st.lists(st.floats(0.0001, 9.9), min_size=1, max_size=40))
 def test_quantiles_lie_in_their_class(durations: list[float]) -> None:
-    """The interpolated median is within the bounds around the true one."""
+    """The interpolated median is between the bounds around the true median."""
     past = History()
     past.note(1, searched(*((one, 1) for one in durations)).counts(), 0, 0)
     [span] = past.spans(0, 2, 1)
@@ -89,7 +89,7 @@ def test_quantiles_lie_in_their_class(durations: list[float]) -> None:
 
 
 def saves(**counts: int) -> tuple[int, ...]:
-    """What a watch has counted: saves up to 0.1 s, up to half a second, and the slowest."""
+    """The counts of a watch: saves up to 0.1 s, saves up to 0.5 s, and the slowest saves."""
     places = {"short": 0, "usual": 2, "slowest": -1}
     found = [0] * (len(SAVE_BOUNDS) + 1)
     for name, count in counts.items():
@@ -97,8 +97,8 @@ def saves(**counts: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def test_the_lag_is_of_the_saves_since_the_last_sample() -> None:
-    """Neither of those before this process, nor twice; also after the watch began again."""
+def test_the_lag_includes_only_saves_since_the_last_sample() -> None:
+    """Saves before this process do not count, and a restart of the watch is handled."""
     past = History()
     steps = (saves(short=90), (), saves(short=90, usual=2), saves(), saves(short=1, slowest=1))
     for number, counted in enumerate(steps):
@@ -112,8 +112,8 @@ def test_the_lag_is_of_the_saves_since_the_last_sample() -> None:
     assert len(charts["Lag of a save"].lines) == 4  # two durations, with a gap
 
 
-def test_charts_say_what_they_draw() -> None:
-    """The text alternative has the numbers; a bar of the peak reaches the top, a gap is a gap."""
+def test_charts_describe_their_content() -> None:
+    """The text alternative has the numbers. The highest bar reaches the top, a gap stays empty."""
     past = History()
     past.note(30, searched((0.02, 1), (0.04, 0)).counts(), 7, 2)
     spans = past.spans(0, 180, 3)
@@ -129,7 +129,7 @@ def test_charts_say_what_they_draw() -> None:
 
 
 def test_a_server_without_searches_has_charts() -> None:
-    """Nothing is divided by zero, and what is unknown is called so."""
+    """Nothing is divided by zero, and unknown values are called unknown."""
     past = History()
     assert charts_of(past.spans(0, 60, 4), past.latest) == []
     past.note(30, Counts(), None, None)
@@ -138,8 +138,8 @@ def test_a_server_without_searches_has_charts() -> None:
     assert not any(one.bars or one.lines for one in charts)
 
 
-def test_a_failed_sample_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next one is taken, and the server goes on and ends as usual."""
+def test_a_failed_sample_does_not_end_the_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next sample is taken, and the server goes on and ends as usual."""
     monkeypatch.setattr(history, "INTERVAL_S", 0.001)
     taken = anyio.Event()
     calls: list[int] = []

@@ -1,4 +1,4 @@
-"""The shown fields of a hit: its evidence, its section, and the skill that takes precedence."""
+"""The fields of a hit: its evidence, its section, and the skill that takes precedence."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -28,7 +28,7 @@ FILE = tool("files__fetch", "Read the contents of a file from disk")
 
 
 class Unsearchable(Points):
-    """Points of a store that gives whole items only."""
+    """Points of a store that can read whole items, but fails every vector query."""
 
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
@@ -36,7 +36,7 @@ class Unsearchable(Points):
 
 
 def with_words_alone(*items: Item) -> SearchEngine:
-    """An engine that answers with the words and can read whole items."""
+    """An engine without vectors that can read whole items."""
     counts = WordCounts()
     return SearchEngine(
         keywords=KeywordIndex.empty().updated((), items),
@@ -47,13 +47,13 @@ def with_words_alone(*items: Item) -> SearchEngine:
 
 
 def hit_of(engine: SearchEngine, text: str, name: str = "bread") -> Hit:
-    """The hit of that name, at any threshold."""
+    """The hit with this name, at any threshold."""
     hits = engine.search(Query(text=text, threshold=0.0)).hits
     return next(hit for hit in hits if hit.name == name)
 
 
-def test_the_evidence_is_what_was_measured() -> None:
-    """In four digits."""
+def test_the_evidence_has_the_measured_values() -> None:
+    """The values are rounded to four digits."""
     engine = hybrid_engine([BREAD, FILE])
     query = Query(text="loaves of flour with fresh water", threshold=0.0)
     hit, found = hit_of(engine, query.text), engine.rank(query).texts[0].candidates
@@ -76,27 +76,27 @@ def test_the_evidence_is_what_was_measured() -> None:
 
 
 def test_evidence_of_an_arm_that_did_not_answer_is_missing() -> None:
-    """It is no zero."""
+    """Missing values are None, not zero."""
     of_words = hit_of(keyword_engine([BREAD]), "loaves of flour").evidence
     assert (of_words.semantic, of_words.cosine, of_words.semantic_rank) == (None, None, None)
     assert of_words.keyword_rank == 1
 
 
 def test_an_item_without_a_word_of_the_query_has_no_rank_among_words() -> None:
-    """Its meaning found it."""
+    """It was found by its meaning."""
     hit = hit_of(hybrid_engine([BREAD, FILE]), "loaves of flour", "fetch")
     assert hit.evidence.keyword_rank is None
     assert hit.evidence.keyword == 0.0
 
 
 def ranks_of(text: str, items: Sequence[Item], limit: int) -> list[int | None]:
-    """The ranks among words of all hits, in ascending order; the missing ones come last."""
+    """The ranks by words of all hits, ascending; missing ranks come last."""
     hits = hybrid_engine(items).search(Query(text=text, limit=limit, threshold=0.0)).hits
     return sorted((hit.evidence.keyword_rank for hit in hits), key=lambda rank: rank or 1_000)
 
 
-def test_what_the_words_did_not_find_has_no_rank_among_words() -> None:
-    """Beside vectors they find 20 items; the meaning alone found the others that have the words."""
+def test_items_found_only_by_meaning_have_no_rank_among_words() -> None:
+    """Beside vectors, words find only 20 items, although others have the words, too."""
     items = [skill(f"item-{at}", f"Mixes flour and {'salt ' * at}water") for at in range(50)]
     ranks = ranks_of("mixes flour with salt", items, limit=200)
     assert len(ranks) > MAX_BY_WORDS
@@ -104,16 +104,16 @@ def test_what_the_words_did_not_find_has_no_rank_among_words() -> None:
     assert None in ranks
 
 
-def test_all_that_the_only_word_found_has_its_rank() -> None:
-    """A word alone finds as many items as are asked for."""
+def test_all_items_with_the_only_word_have_a_rank() -> None:
+    """A query of one word finds by words as many items as are asked for."""
     items = [skill(f"item-{at}", f"Mixes zorblax {'salt ' * at}") for at in range(60)]
     ranks = ranks_of("zorblax", items, limit=60)
     assert len(ranks) == 60
     assert None not in ranks
 
 
-def test_what_was_found_beside_copies_has_its_rank() -> None:
-    """They take no places of other items, so more items are found; they are before these."""
+def test_items_ranked_after_duplicates_have_a_rank() -> None:
+    """Duplicates do not count towards the limit, so the ranks of other items can be higher."""
     copy = skill("same", "Mixes flour with salt")
     items = [msgspec.structs.replace(copy, id=f"s{at}/same", source=f"s{at}") for at in range(45)]
     items += [skill(f"item-{at}", f"Mixes flour and {'salt ' * at}water") for at in range(5)]
@@ -123,8 +123,8 @@ def test_what_was_found_beside_copies_has_its_rank() -> None:
     assert max(rank for rank in ranks if rank) > 45
 
 
-def test_the_section_whose_meaning_is_nearest_is_named() -> None:
-    """Also if the item itself has the words."""
+def test_the_section_with_the_nearest_meaning_is_named() -> None:
+    """It is named even if the item's description has the words."""
     about = "Kneads dough, heats the oven, makes a crust with steam, and cools, cuts and serves it"
     body = f"# Kneading\n{'Knead the dough. ' * 200}\n# Oven\n{'Steam makes a crust. ' * 200}\n"
     item = skill("bread", about, body)
@@ -133,7 +133,7 @@ def test_the_section_whose_meaning_is_nearest_is_named() -> None:
 
 
 def test_a_section_is_named_if_much_of_the_match_is_in_the_body_alone() -> None:
-    """Two fifths of the matched words, by rarity, in any case."""
+    """Two fifths of the matched words, weighed by rarity, must be in the body only."""
     texts = "# One\nOf ZORBLAX.\n# Two\nOf Quuxly and vrendig.\n"
     item = skill("thing", "Makes a vrendig of a sprokket", texts)
     engine = with_words_alone(item)
@@ -145,7 +145,7 @@ def test_a_section_is_named_if_much_of_the_match_is_in_the_body_alone() -> None:
 
 
 def test_a_word_in_a_heading_counts_twice_for_its_section() -> None:
-    """Of equal sections the first is named."""
+    """Of equal sections, the first with a heading is named."""
     texts = "# Other\nOf quuxly.\n# ZORBLAX\nIt.\n# Both\nOf quuxly it is.\n"
     engine = with_words_alone(skill("thing", "Makes it", texts))
     assert hit_of(engine, "quuxly with zorblax", "thing").matched_in == "# ZORBLAX"
@@ -155,7 +155,7 @@ def test_a_word_in_a_heading_counts_twice_for_its_section() -> None:
 
 
 def test_an_item_whose_name_was_typed_has_no_section() -> None:
-    """The item itself is what was asked for."""
+    """The query asks for the item itself."""
     item = skill("kneading", "Works it", f"# Kneading\n{'Knead. ' * 300}")
     assert hit_of(hybrid_engine([item]), "kneading then", "kneading").matched_in == "# Kneading"
     for engine in (hybrid_engine([item]), with_words_alone(item)):
@@ -163,7 +163,7 @@ def test_an_item_whose_name_was_typed_has_no_section() -> None:
 
 
 def test_the_field_of_a_word_is_read_from_the_whole_item() -> None:
-    """Headings and bodies too, however long the description is."""
+    """Headings and bodies are searched for the word, too, even after a long description."""
     engine = hybrid_engine([BREAD, skill("long", "Many words. " * 60, "Of zorblax.")])
     assert hit_of(engine, "an oven").evidence.terms == (
         Term(typed="oven", matched="oven", field="headings"),
@@ -174,7 +174,7 @@ def test_the_field_of_a_word_is_read_from_the_whole_item() -> None:
 
 
 def test_an_explanation_reads_bodies() -> None:
-    """Each word has all fields that it occurs in."""
+    """Each word has all fields in which it occurs."""
     item = msgspec.structs.replace(BREAD, description="Bakes bread with steam")
     words = explain(hybrid_engine([item]), Query(text="steam oven"), "bread").words
     assert [(word.typed, word.fields) for word in words] == [
@@ -183,8 +183,8 @@ def test_an_explanation_reads_bodies() -> None:
     ]
 
 
-def test_the_kind_of_job_is_part_of_a_reason() -> None:
-    """If the meaning is near, and the item serves that job too."""
+def test_a_shared_capability_is_part_of_a_reason() -> None:
+    """The meaning must be near, and both query and item must have the capability."""
     counts = WordCounts()
     counts.model = msgspec.structs.replace(counts.model, calibration=Calibration(slope=9, bias=0))
     items = [FILE, skill("notes", "Disk of my own for contents that stay here")]
@@ -202,7 +202,7 @@ def test_the_kind_of_job_is_part_of_a_reason() -> None:
 
 
 def test_only_a_skill_of_the_same_name_takes_precedence() -> None:
-    """Tools of one name are all called by their servers; other spellings are other skills."""
+    """Tools of the same name have different servers, and other spellings are other skills."""
     tools = [tool("a__list", "Lists cars"), tool("b__list", "Lists ships")]
     skills = [skill("git-commit", "Commits"), skill("git_commit", "Saves changes")]
     engine = keyword_engine([*tools, *skills])
@@ -213,7 +213,7 @@ def test_only_a_skill_of_the_same_name_takes_precedence() -> None:
 
 
 def test_no_model_means_no_section_by_meaning() -> None:
-    """The words still name one, if the item can be read."""
+    """Words can still name a section, if the item can be read."""
     points = Points([BREAD], WordCounts())
     engine = SearchEngine(
         keywords=KeywordIndex.empty().updated((), [BREAD]),
@@ -224,8 +224,8 @@ def test_no_model_means_no_section_by_meaning() -> None:
     assert hit_of(engine, "a crust of steam").matched_in == "# Oven"
 
 
-def test_a_description_that_was_cut_ends_with_an_ellipsis() -> None:
-    """Between words; a shorter one is whole."""
+def test_a_shortened_description_ends_with_an_ellipsis() -> None:
+    """It is cut between words; a short description stays complete."""
     short, long = "Bakes loaves of bread", "Bakes " + "loaves of bread " * 40
     assert hit_of(with_words_alone(skill("bread", short)), "bread").description == short
     shown = hit_of(with_words_alone(skill("bread", long)), "bread").description

@@ -1,4 +1,4 @@
-"""Entries in the texts of configuration files: nothing else of a file changes."""
+"""Editing one entry in the text of a configuration file changes nothing else."""
 
 import functools
 import json
@@ -32,7 +32,7 @@ PARSERS: dict[Syntax, Callable[[str], Any]] = {
 
 
 def values_with(syntax: Syntax, text: str, entry: object) -> object:
-    """The values of a text, with another entry."""
+    """The values of a text after setting the entry."""
     values = PARSERS[syntax](text)
     holder, name = KEYS[syntax]
     values[holder] = {**(values.get(holder) or {}), name: entry}
@@ -57,7 +57,7 @@ def test_an_entry_changes_nothing_else(syntax: Syntax, data: st.DataObject) -> N
 @settings(max_examples=60)
 @given(data=st.data())
 def test_removing_an_added_entry_gives_the_same_text(syntax: Syntax, data: st.DataObject) -> None:
-    """So edits in between stay, too; only white space in what is empty may differ."""
+    """So later edits stay, too. Only white space in an empty holder may differ."""
     text = data.draw(FILES[syntax])
     before = text.encode()
     holder, _ = KEYS[syntax]
@@ -74,7 +74,7 @@ def test_removing_an_added_entry_gives_the_same_text(syntax: Syntax, data: st.Da
 @settings(max_examples=30)
 @given(data=st.data())
 def test_an_entry_can_be_replaced_again_and_again(syntax: Syntax, data: st.DataObject) -> None:
-    """What is written is read again."""
+    """The entry that is read equals the entry that was written."""
     before = data.draw(FILES[syntax]).encode()
     once = with_entry(before, syntax, KEYS[syntax], OTHER)
     assert entry_in(once, syntax, KEYS[syntax]) == OTHER
@@ -100,10 +100,10 @@ def test_an_entry_can_be_replaced_again_and_again(syntax: Syntax, data: st.DataO
         (Syntax.YAML, "a: 1\n---\nb: 2\n", "it holds a second document", 2),
     ],
 )
-def test_what_cannot_be_edited_is_refused(
+def test_a_text_that_cannot_be_edited_is_refused(
     syntax: Syntax, text: str, message: str, line: int | None
 ) -> None:
-    """The error has the line, and never leaves half an edit."""
+    """The error has the line."""
     with pytest.raises(EditError) as raised:
         with_entry(text.encode(), syntax, KEYS[syntax], ENTRY)
     assert message in str(raised.value)
@@ -111,7 +111,7 @@ def test_what_cannot_be_edited_is_refused(
 
 
 def test_other_encodings_are_refused() -> None:
-    """A text that is not UTF-8 would be damaged."""
+    """An edit would damage a text that is not UTF-8."""
     with pytest.raises(EditError, match="it is not UTF-8 text"):
         with_entry('{"a": "é"}'.encode("latin-1"), Syntax.JSON, KEYS[Syntax.JSON], ENTRY)
 
@@ -127,8 +127,8 @@ def test_other_encodings_are_refused() -> None:
         (Syntax.JSON, '{"a": {"headers": {"KEY": "line one\\nline two"}}}'),
     ],
 )
-def test_each_line_of_a_secret_is_one(syntax: Syntax, text: str) -> None:
-    """A difference shows the lines before our entry, and hides these."""
+def test_each_line_of_a_secret_is_hidden(syntax: Syntax, text: str) -> None:
+    """A displayed difference has the lines around our entry, which may contain secrets."""
     found = secrets_in(text.encode(), syntax)
     shown = [line for line in text.splitlines() if "line" in line]
     assert shown
@@ -138,8 +138,8 @@ def test_each_line_of_a_secret_is_one(syntax: Syntax, text: str) -> None:
         )
 
 
-def test_what_comes_after_an_entry_stays() -> None:
-    """A comment above the next table belongs to that table."""
+def test_a_comment_after_a_removed_entry_stays() -> None:
+    """A comment above the next table or key belongs to that one."""
     text = "[mcp_servers.repertory]\ncommand = 'x'\n\n# about b\n[mcp_servers.b]\ncommand = 'y'\n"
     after = without_entry(text.encode(), Syntax.TOML, KEYS[Syntax.TOML], keep=True).decode()
     assert after == "\n# about b\n[mcp_servers.b]\ncommand = 'y'\n"
@@ -149,7 +149,7 @@ def test_what_comes_after_an_entry_stays() -> None:
 
 
 def test_tables_within_an_entry_belong_to_it() -> None:
-    """They are replaced, and removed, with the entry."""
+    """They are replaced and removed with the entry."""
     text = "[mcp_servers.repertory]\nurl = 'x'\n[a]\n[mcp_servers.repertory.env]\nB = 'c'\n[d]\n"
     after = with_entry(text.encode(), Syntax.TOML, KEYS[Syntax.TOML], OTHER)
     assert tomllib.loads(after.decode()) == {
@@ -168,7 +168,7 @@ def test_tables_within_an_entry_belong_to_it() -> None:
     ],
 )
 def test_tables_are_found_in_linear_time(text: str) -> None:
-    """A stranger's project may have such a file. In quadratic time, it would take an hour."""
+    """An untrusted project may have such a file. In quadratic time, it would take an hour."""
     after = with_entry(text.encode(), Syntax.TOML, KEYS[Syntax.TOML], OTHER)
     assert tomllib.loads(after.decode()) == {"mcp_servers": {"repertory": OTHER}}
 
@@ -184,7 +184,7 @@ def test_tables_are_found_in_linear_time(text: str) -> None:
     ],
 )
 def test_brackets_in_values_begin_no_table(value: str) -> None:
-    """In texts of several lines, comments and lists."""
+    """They may be in multi-line strings, comments, lists and inline tables."""
     text = f"a = {value}\n[mcp_servers.repertory] # x\nb = {value}\n[c]\n"
     values = tomllib.loads(text)
     after = with_entry(text.encode(), Syntax.TOML, KEYS[Syntax.TOML], OTHER).decode()
@@ -193,8 +193,8 @@ def test_brackets_in_values_begin_no_table(value: str) -> None:
     assert after.endswith("\n[c]\n")
 
 
-def test_a_comment_stays_in_what_held_the_entry() -> None:
-    """What the user has written beside it is not ours to remove."""
+def test_a_comment_beside_a_removed_entry_stays() -> None:
+    """The object that held the entry stays, because the comment is the user's."""
     text = '{\n  "mcpServers": {\n    // mine\n    "repertory": {}\n  }\n}\n'
     after = without_entry(text.encode(), Syntax.JSON, KEYS[Syntax.JSON], keep=False).decode()
     assert after == '{\n  "mcpServers": {\n    // mine\n  }\n}\n'
@@ -232,10 +232,10 @@ def test_a_comment_stays_in_what_held_the_entry() -> None:
         ),
     ],
 )
-def test_an_entry_is_the_last_and_comments_stay_at_their_places(
+def test_a_new_entry_is_the_last_and_comments_keep_their_places(
     syntax: Syntax, text: str, expected: str
 ) -> None:
-    """One at the end of a line is about that line, one above the next key about that."""
+    """A comment at the end of a line belongs to the line, one above a key to this key."""
     after = with_entry(text.encode(), syntax, KEYS[syntax], {"url": "x"})
     assert after.decode() == expected
     assert without_entry(after, syntax, KEYS[syntax], keep=True).decode() == text

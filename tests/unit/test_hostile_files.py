@@ -1,4 +1,4 @@
-"""Files of a stranger's repository: none makes us wait, read elsewhere, or run out of memory."""
+"""Hostile files cannot make us wait, read outside their repository, or run out of memory."""
 
 import contextlib
 import ctypes
@@ -58,14 +58,14 @@ SERVERS = '{"mcpServers": {"a": {"command": "a"}}}'
 
 @pytest.mark.parametrize("name", ["x.json", ".mcp.json", ".x.json"])
 def test_a_pipe_is_discovered_without_waiting(tmp_path: Path, name: str) -> None:
-    """It has no writer."""
+    """Reading a pipe without a writer would block."""
     os.mkfifo(tmp_path / name)
     types = [entry["type"] for entry in discover(tmp_path).entries]
     assert types == ["documents"]
 
 
 def test_a_configuration_that_is_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
-    """As a source of a ``repertory.toml``, and when its trust is checked."""
+    """It is refused as a source of a ``repertory.toml``, and as a file to trust."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ConfigurationError, match="it is not a regular file"):
         build({"type": "mcp", "config": "pipe"}, tmp_path)
@@ -76,7 +76,7 @@ def test_a_configuration_that_is_a_pipe_is_refused_without_waiting(tmp_path: Pat
 
 @pytest.mark.parametrize("device", [False, True])
 def test_a_corpus_that_is_no_file_is_refused_without_waiting(tmp_path: Path, device: bool) -> None:
-    """A pipe waits forever, and ``/dev/zero`` never ends."""
+    """Reading a pipe would block forever, and ``/dev/zero`` never ends."""
     path = tmp_path / "corpus.jsonl"
     if device:
         path.symlink_to("/dev/zero")
@@ -101,10 +101,10 @@ def test_a_corpus_that_is_no_file_is_refused_without_waiting(tmp_path: Path, dev
         (f'[[sources]]\ntype = "skills"\npath = "{"x" * 100_000}\\u0000"', "write it without."),
     ],
 )
-def test_a_hostile_configuration_file_is_an_error_with_its_name(
+def test_the_error_of_a_hostile_configuration_file_names_it(
     tmp_path: Path, content: str, message: str
 ) -> None:
-    """It is the author's defect, and not ours."""
+    """The error is a bounded ConfigurationError, no crash."""
     write(tmp_path / "repertory.toml", content)
     with pytest.raises(ConfigurationError) as caught:
         load({}, tmp_path, {})
@@ -116,7 +116,7 @@ def test_a_hostile_configuration_file_is_an_error_with_its_name(
 @pytest.mark.parametrize("end", ["\n", "\r", "\u2028"])
 @pytest.mark.parametrize("before", ["", "a: 1\n...\n"])
 def test_many_yaml_directives_are_refused_at_once(before: str, end: str) -> None:
-    """The parser of YAML compares each with all before it."""
+    """The YAML parser compares each directive with all before it."""
     tags = "".join(f"%TAG !{number}! x{end}" for number in range(50_000))
     began = time.thread_time()
     loaded = structured.load(f"{before}{tags}--- {{a: 1}}\n", "yaml")
@@ -125,13 +125,13 @@ def test_many_yaml_directives_are_refused_at_once(before: str, end: str) -> None
 
 
 def test_a_few_yaml_directives_are_read() -> None:
-    """Each author may have some, and a text may show many."""
+    """A few are legitimate, and a text value may mention many."""
     text = "%YAML 1.1\n%TAG !a! x\n---\na: '" + "%TAG " * 200 + "'\n"
     assert structured.load(text, "yaml") == {"a": "%TAG " * 200}
 
 
 def test_a_found_configuration_file_does_not_lead_out_of_its_folder(tmp_path: Path) -> None:
-    """A named one may: it is the user's own."""
+    """A named one may lead out, because the user chose it."""
     project, mine = tmp_path / "project", tmp_path / "mine.toml"
     project.mkdir()
     write(mine, "[search]\nlimit = 7\n")
@@ -142,7 +142,7 @@ def test_a_found_configuration_file_does_not_lead_out_of_its_folder(tmp_path: Pa
 
 
 def test_a_found_mcp_configuration_is_small_and_inside_the_project(tmp_path: Path) -> None:
-    """A trusted one may be large, and may be a link."""
+    """A trusted one may be large, or a link that leads out."""
     project = tmp_path / "project"
     project.mkdir()
     write(tmp_path / "mine.json", SERVERS)
@@ -155,8 +155,8 @@ def test_a_found_mcp_configuration_is_small_and_inside_the_project(tmp_path: Pat
         assert len(build({**entry, "trusted": True}, project)) == 1
 
 
-def test_many_faulty_servers_on_many_lines_are_read_in_one_pass(tmp_path: Path) -> None:
-    """The line of each is found, in JSON and in TOML."""
+def test_many_faulty_servers_are_read_in_one_pass(tmp_path: Path) -> None:
+    """The line of each faulty server is found, among many lines, in JSON and in TOML."""
     faulty = [f'"s{number}": {{"type": "x"}}' for number in range(1_000)]
     breaks = MAX_FOUND_SIZE - 50_000
     write(tmp_path / ".mcp.json", '{"mcpServers": {' + "\n" * breaks + ",\n".join(faulty) + "}}")
@@ -170,10 +170,10 @@ def test_many_faulty_servers_on_many_lines_are_read_in_one_pass(tmp_path: Path) 
     assert "config.toml:1000: the MCP server s999 " in servers[999].fault
 
 
-def test_a_file_system_that_gives_pieces_cuts_no_file(
+def test_short_reads_of_a_file_system_truncate_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A read may return less than is asked for; one that becomes shorter meanwhile just ends."""
+    """A read may return fewer bytes than requested. A file that shrinks meanwhile just ends."""
     file = write(tmp_path / "long.md", "Some words. " * 9_000)
     read = os.read
     monkeypatch.setattr(os, "read", lambda file, size: read(file, min(size, 4_096)))
@@ -185,7 +185,7 @@ def test_a_file_system_that_gives_pieces_cuts_no_file(
 
 
 def test_a_link_that_replaces_a_folder_in_the_meantime_is_not_followed(tmp_path: Path) -> None:
-    """Between the walk and the reading; a link that stays inside is followed."""
+    """It is created between the walk and the read. A link that stays inside is followed."""
     root, outside = tmp_path / "root", tmp_path / "outside"
     write(root / "folder" / "a.md", "inside")
     write(outside / "a.md", "outside")
@@ -200,10 +200,10 @@ def test_a_link_that_replaces_a_folder_in_the_meantime_is_not_followed(tmp_path:
     assert read_file(found) == ("inside", [])
 
 
-def test_a_folder_that_replaces_a_skill_in_the_meantime_is_not_served(
+def test_a_link_that_replaces_a_skill_in_the_meantime_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the reading of its SKILL.md and that of the files beside it."""
+    """The folder is swapped between reading its SKILL.md and reading the files beside it."""
     root, outside = tmp_path / "root", tmp_path / "outside"
     write(root / "pdf" / "SKILL.md", "---\nname: pdf\ndescription: Fills forms.\n---\nFill.\n")
     write(root / "pdf" / "inside.md", "inside")
@@ -225,7 +225,7 @@ def test_a_folder_that_replaces_a_skill_in_the_meantime_is_not_served(
 
 @contextmanager
 def swapping(one: Path, other: Path) -> Iterator[None]:
-    """Exchange two paths atomically, again and again, in another thread."""
+    """Exchange two paths atomically and repeatedly in another thread."""
     libc = ctypes.CDLL(None, use_errno=True)
     exchange = [-100, os.fsencode(one), -100, os.fsencode(other), 2]  # AT_FDCWD, RENAME_EXCHANGE
     if not hasattr(libc, "renameat2") or libc.renameat2(*exchange):
@@ -258,7 +258,10 @@ def test_no_read_wins_a_race_against_a_link(tmp_path: Path) -> None:
 
 
 def test_the_reader_follows_no_link_out_of_a_folder(tmp_path: Path) -> None:
-    """Neither of a file nor of a folder, nor a loop of links; without a root it follows all."""
+    """This applies to files and folders, and a loop is an error.
+
+    Without a root, links are followed.
+    """
     write(tmp_path / "outside" / "a", "outside")
     root = tmp_path / "root"
     root.mkdir()
@@ -274,10 +277,10 @@ def test_the_reader_follows_no_link_out_of_a_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("above", ["", "missing/../"])
-def test_a_chain_of_links_is_not_followed(
+def test_a_long_chain_of_links_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, above: str
 ) -> None:
-    """Few of them are looked at, also behind a missing folder; the rest is read."""
+    """Only a few links are read, even below a missing folder. Other files are still read."""
     write(tmp_path / "a.md", "# A\n\nText.\n")
     (tmp_path / "l0").symlink_to("a.md")
     for count in range(1, 1_200):
@@ -309,8 +312,8 @@ def test_a_chain_of_links_is_not_followed(
 
 
 @given(st.lists(st.tuples(st.sampled_from(PARTS), st.lists(st.sampled_from(PARTS)))))
-def test_where_a_path_leads_is_what_the_system_says(links: list[tuple[str, list[str]]]) -> None:
-    """Whatever links lead to each other, if they are few."""
+def test_a_path_is_resolved_as_by_the_system(links: list[tuple[str, list[str]]]) -> None:
+    """The links are arbitrary, but few."""
     with tempfile.TemporaryDirectory() as folder:
         top = Path(folder)
         (top / "a").mkdir()
@@ -325,7 +328,7 @@ def test_where_a_path_leads_is_what_the_system_says(links: list[tuple[str, list[
 def test_each_pattern_of_gitignore_files_is_compiled_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many folders have the same file, and whether a pattern is usable or not."""
+    """Many folders may have the same file, and a pattern may be unusable."""
     compiled: list[str] = []
     pattern = GitIgnoreSpecPattern.pattern_to_regex
 
@@ -341,8 +344,8 @@ def test_each_pattern_of_gitignore_files_is_compiled_once(
     assert max(Counter(compiled).values()) == 1
 
 
-def test_gitignore_files_have_a_limited_number_of_different_patterns(tmp_path: Path) -> None:
-    """A problem names each file that does not count, until it is shorter."""
+def test_the_number_of_different_gitignore_patterns_is_limited(tmp_path: Path) -> None:
+    """A problem names each file that is not used, until the file is shorter."""
     for number in range(5):
         lines = "\n".join(f"{'x' * 64}{number}{line}" for line in range(900))
         write(tmp_path / f"d{number}" / ".gitignore", f"a.md\n{lines}")
@@ -364,7 +367,7 @@ def test_gitignore_files_have_a_limited_number_of_different_patterns(tmp_path: P
 def test_a_reader_may_follow_no_link_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: bool
 ) -> None:
-    """Neither the file nor a folder above it; also where files cannot be opened below a folder."""
+    """A link to the file or above it is refused, even if files cannot be opened by descriptor."""
     monkeypatch.setattr(bounded, "_OPENS_BELOW", below)
     write(tmp_path / "folder" / "file", "inside")
     (tmp_path / "link").symlink_to("folder")
@@ -378,15 +381,15 @@ def test_a_reader_may_follow_no_link_at_all(
                 folder.read(place, 100)
 
 
-def test_a_hostile_gitignore_takes_no_time(tmp_path: Path) -> None:
-    """41 bytes of stars and nested folders of long names."""
+def test_a_hostile_gitignore_takes_little_time(tmp_path: Path) -> None:
+    """It has short patterns of many stars, and the nested folders have long names."""
     write(tmp_path / ".gitignore", "**/*a*/**/*a*/**/*a*b\n" + "*a*a*a*a*a*a*a*a*a*a*b\n")
     write(Path(tmp_path, *["a" * 250] * 8, "a.md"), "# A\n\nText.\n")
     assert len(Documents(name="d", path=tmp_path).scan().items) == 1
 
 
-def test_patterns_that_do_not_count_are_a_problem(tmp_path: Path) -> None:
-    """Those after the first 1,000 of a file, and for a long path all of a file with many."""
+def test_unused_gitignore_patterns_are_a_problem(tmp_path: Path) -> None:
+    """Only the first 1,000 of a file are used, and none of a file with many for a long path."""
     file = write(tmp_path / ".gitignore", "# A comment.\n" * 6_000 + "*.md\n")
     write(tmp_path / "a.md", "# A\n\nText.\n")
     scan = Documents(name="d", path=tmp_path).scan()
@@ -404,7 +407,7 @@ def test_patterns_that_do_not_count_are_a_problem(tmp_path: Path) -> None:
 
 
 def test_many_patterns_of_nested_gitignores_take_little_time(tmp_path: Path) -> None:
-    """Those of the nearest files count, as many as a place may have."""
+    """Each path has a limited number of patterns, and the nearest files win."""
     patterns = "".join(f"**/*a*/**/*a*b{number}\n" for number in range(999))
     for depth in range(4):
         write(Path(tmp_path, *["a" * 50] * depth, ".gitignore"), f"{patterns}x{depth}\n")
@@ -451,7 +454,7 @@ PARSERS: dict[str, tuple[Callable[[str], object], list[tuple[str, str]]]] = {
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_time_grows_with_the_text(name: str) -> None:
-    """A hostile text of 10 or 100 times the size takes about 10 or 100 times as long, at most."""
+    """A hostile text of 10 or 100 times the size takes at most about 10 or 100 times as long."""
     parse, texts = PARSERS[name]
 
     def is_slow(head: str, part: str) -> bool:
@@ -461,7 +464,7 @@ def test_time_grows_with_the_text(name: str) -> None:
 
 
 def test_the_time_to_read_servers_grows_with_the_file(tmp_path: Path) -> None:
-    """An open string of escaped quotes, as deep in comments as one likes."""
+    """The file is an open string of many escaped quotes."""
 
     def read(text: str) -> None:
         path = write(tmp_path / ".mcp.json", text)
@@ -475,7 +478,7 @@ def test_the_time_to_read_servers_grows_with_the_file(tmp_path: Path) -> None:
     "front", [f"name: a\ndescription: d{TAGS}", f'name: a\ndescription: "d{ESCAPED_TAGS}"']
 )
 def test_hidden_text_of_a_skill_is_removed_with_a_warning(tmp_path: Path, front: str) -> None:
-    """Written as it is or as escapes; the warning names the item."""
+    """It may be written literally or as escapes. The warning names the item."""
     write(tmp_path / "a" / "SKILL.md", f"---\n{front}\n---\nDo it.")
     scan = SkillFolders(name="team", path=tmp_path).scan()
     assert [item.description for item in scan.items] == ["d"]
@@ -485,7 +488,7 @@ def test_hidden_text_of_a_skill_is_removed_with_a_warning(tmp_path: Path, front:
 
 
 def test_hidden_text_of_a_corpus_is_removed_with_a_warning(tmp_path: Path) -> None:
-    """Also in a schema."""
+    """It is removed from schemas, too."""
     row = {"id": "a", "kind": "tool", "name": "a", "schema": {"description": f"x{TAGS}"}}
     write(tmp_path / "corpus.jsonl", json.dumps(row))
     scan = Corpus("c", tmp_path / "corpus.jsonl").scan()
@@ -497,7 +500,7 @@ def test_hidden_text_of_a_corpus_is_removed_with_a_warning(tmp_path: Path) -> No
     "item_id", ["", " ", "a\nb", "a\n", "a\tb", "a\x1b[2J", "a\u2028b", "a" * 501]
 )
 def test_an_id_of_a_corpus_that_cannot_be_shown_is_a_problem(tmp_path: Path, item_id: str) -> None:
-    """Of its line alone."""
+    """Only its own line is left out."""
     rows = [{"id": one, "kind": "tool", "name": "a"} for one in (item_id, "a" * 500, "à b/c")]
     write(tmp_path / "corpus.jsonl", "\n".join(map(json.dumps, rows)))
     scan = Corpus("c", tmp_path / "corpus.jsonl").scan()
@@ -507,7 +510,7 @@ def test_an_id_of_a_corpus_that_cannot_be_shown_is_a_problem(tmp_path: Path, ite
 
 
 def test_hidden_text_of_a_manifest_is_removed_with_a_warning(tmp_path: Path) -> None:
-    """JSON writes characters beyond the first plane as two escapes."""
+    """JSON writes such a character as two escapes."""
     manifest = json.dumps({"name": "a", "description": f"d{TAGS}"})
     assert "\\udb40" in manifest
     write(tmp_path / "a" / "skill.json", manifest)

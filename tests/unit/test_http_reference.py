@@ -1,4 +1,4 @@
-"""The page of the HTTP interface, which `make docs` makes of the OpenAPI document."""
+"""The page of the HTTP interface, which `make docs` generates from the OpenAPI document."""
 
 import json
 import re
@@ -15,7 +15,7 @@ DOCUMENT = ROOT / "clients" / "openapi.json"
 
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The page of our own document."""
+    """The page generated from our own document."""
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "site"))
     import_module("http_reference").write(DOCUMENT, tmp_path / "page.md")
     yield (tmp_path / "page.md").read_text("utf-8")
@@ -23,7 +23,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_every_operation_has_a_request_and_an_answer(page: str) -> None:
-    """A request has a value for each parameter that is needed."""
+    """The example request has a value for each required parameter."""
     paths = json.loads(DOCUMENT.read_text("utf-8"))["paths"]
     operations = {f"{method.upper()} {path}" for path, one in paths.items() for method in one}
     parts = dict(re.findall(r"^## ((?:GET|POST|PUT|DELETE) \S+)\n(.*?)(?=^## )", page, re.M | re.S))
@@ -36,7 +36,7 @@ def test_every_operation_has_a_request_and_an_answer(page: str) -> None:
 
 
 def test_every_parameter_is_described() -> None:
-    """In a sentence, except the parts of a path, which the operation names."""
+    """Only the parts of a path need no description, because the operation names them."""
     for path, methods in json.loads(DOCUMENT.read_text("utf-8"))["paths"].items():
         for one in methods.values():
             for parameter in one["parameters"]:
@@ -44,7 +44,7 @@ def test_every_parameter_is_described() -> None:
 
 
 def test_every_named_type_is_described(page: str) -> None:
-    """Links lead to headings of the same page."""
+    """Each link leads to a heading on the page."""
     headings = {title.lower() for title in re.findall(r"^### (\w+)$", page, re.MULTILINE)}
     assert set(re.findall(r"\]\(#(\w+)\)", page)) <= headings
     assert '"toolId": "team/key-rotation"' in page
