@@ -447,7 +447,7 @@ def test_only_administrators_see_the_error_of_the_configuration(
         board.report("watch", before)
 
 
-def test_callers_get_no_results_before_the_sources_are_known(tmp_path: Path) -> None:
+def test_callers_wait_until_the_sources_are_known(tmp_path: Path) -> None:
     """The configuration says who may see a source; an administrator need not wait."""
     project = project_in(tmp_path, OPEN, with_vault=False)
     settings = settings_of(project, config=project / "repertory.toml")
