@@ -431,7 +431,7 @@ def test_searches_use_keywords_while_another_process_holds_the_store(
 def test_indexing_waits_longer_for_the_store_than_a_search(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So a search in another process does not make it fail."""
+    """A search in another process therefore does not make indexing fail."""
     holder = EdgeStore(project.parent / "data").open(index(project).stats.collection)
     write_skill(project, "knots", "Tie a bowline")
     take = StoreLock.__init__

@@ -47,7 +47,7 @@ def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.mark.parametrize("number", [2, 3, 8])
-def test_concurrent_failures_leave_a_node_once(number: int) -> None:
+def test_concurrent_failures_switch_nodes_once(number: int) -> None:
     """All requests reach the other node, although each of them noticed the failure."""
     cluster = Cluster("http://away:1,http://there:2")
     all_asked = threading.Barrier(number)
@@ -198,8 +198,8 @@ def test_the_addresses_are_tried_in_the_given_order(server: QdrantStandIn) -> No
         assert not last.requests
 
 
-def test_a_node_that_is_killed_is_left(server: QdrantStandIn) -> None:
-    """Requests on its open connections go to the next node."""
+def test_a_killed_node_is_replaced_by_the_next(server: QdrantStandIn) -> None:
+    """A request on an open connection to it succeeds."""
     first = QdrantStandIn()
     with first:
         store = QdrantStore(f"{first.url},{server.url}")
@@ -209,7 +209,7 @@ def test_a_node_that_is_killed_is_left(server: QdrantStandIn) -> None:
     assert server.requests
 
 
-def test_a_node_that_is_not_ready_is_left(server: QdrantStandIn) -> None:
+def test_a_node_that_is_not_ready_is_skipped(server: QdrantStandIn) -> None:
     """A starting node answers 503; if all nodes do, that is the error."""
     with QdrantStandIn() as starting:
         collection = QdrantStore(f"{server.url},{starting.url}").create("c", DIMENSION)

@@ -128,7 +128,7 @@ def test_an_unavailable_server_is_an_error() -> None:
     "url", ["", "localhost:6333", "ftp://host", "http://", "http://[x", "http://h:x"]
 )
 def test_an_invalid_url_is_refused(url: str) -> None:
-    """The error says what a URL must look like."""
+    """The error shows the form of a valid URL."""
     with pytest.raises(StoreError, match="must look like"):
         QdrantStore(url)
 

@@ -151,7 +151,7 @@ def test_items_that_are_sent_during_a_comparison_are_compared(
     steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A build that lost such an item is not published, whichever slices were compared before."""
-    for slices in range(1, 3):  # another slice is compared while the save is pending
+    for slices in range(1, 3):  # one slice more is compared while the save is pending
         team = indexed(steer, *NAMES)
         monkeypatch.setattr(ledgers, "SLICE", 2)
         target = rebuilding(team)

@@ -131,7 +131,7 @@ def keys(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def steady(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """A value without keys that differ between runs."""
+    """A value without the keys that differ between runs."""
     if isinstance(value, dict):
         return {key: steady(one) for key, one in value.items() if key not in VARYING}
     return [steady(one) for one in value] if isinstance(value, list) else value

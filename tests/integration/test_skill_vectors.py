@@ -52,7 +52,7 @@ class Counting:
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingEngine:
-    """A real model."""
+    """A real model, loaded once."""
     return load_engine(MODEL, "cpu", tmp_path_factory.mktemp("models"))
 
 
@@ -89,7 +89,7 @@ def paths(skills: SkillVectors, query: str) -> list[str]:
 def test_unchanged_files_are_not_embedded_again(
     skills: SkillVectors, engine: Counting, tmp_path: Path
 ) -> None:
-    """A change embeds the file and its parts."""
+    """A changed file is embedded with its parts."""
     write(tmp_path, FILE, ADD + AREA)
     skills.update(FILE)
     skills.update(FILE)

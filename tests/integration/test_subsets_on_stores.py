@@ -80,7 +80,7 @@ def engine_of(
 
 
 def test_answers_equal_those_of_a_store_without_hidden_items(engine_of: EngineOf) -> None:
-    """80 hidden points are nearer than any visible one."""
+    """This holds although 80 hidden points are nearer than any visible point."""
     catalogue = [*VISIBLE, *HIDDEN]
     subset, lacking = seen(engine_of(catalogue), catalogue), seen(engine_of(VISIBLE), VISIBLE)
     for query in QUERIES:

@@ -79,7 +79,7 @@ def test_a_unit_is_confined(name: str, installed: Path) -> None:
 
 @each_of_ours
 def test_a_unit_runs_an_existing_command_within_the_limits_of_compose(name: str) -> None:
-    """A wrong configuration does not restart it."""
+    """After an exit for a wrong configuration, systemd does not restart it."""
     unit, compose = service(name), COMPOSE[OURS[name]]
     program, command = unit["ExecStart"].split()
     assert program == PROGRAM

@@ -65,7 +65,7 @@ Running = tuple[Team, repertory.Session, repertory.Session]
 
 
 def test_a_vector_written_through_one_service_is_found_through_the_other(team: Running) -> None:
-    """Contracts 1 and 2."""
+    """Contracts 1 and 2 work across both query services."""
     running, one, other = team
     procedure = running.project / "area.ns.txt"
     procedure.write_text(
@@ -79,7 +79,7 @@ def test_a_vector_written_through_one_service_is_found_through_the_other(team: R
 
 
 def test_a_tool_is_found_described_in_typescript_and_called(team: Running) -> None:
-    """Contract 3, through both services."""
+    """Contract 3 works through both query services."""
     for session in team[1:]:
         assert session.search("forecst").hits[0].id == "weather__forecast"
         assert "forecast(params" in session.tools_module("weather")
@@ -88,7 +88,7 @@ def test_a_tool_is_found_described_in_typescript_and_called(team: Running) -> No
 
 
 def test_skills_are_discovered_and_files_searched(team: Running) -> None:
-    """Contracts 4 and 5."""
+    """Contracts 4 and 5 work through both query services."""
     for session in team[1:]:
         skills = session.discover_skills("bake a loaf of bread")["results"]
         assert skills[0]["name"] == "bread"
@@ -127,7 +127,7 @@ def test_agents_use_the_server_over_mcp(team: Running) -> None:
 
 
 def test_people_see_pages_of_the_team(team: Running) -> None:
-    """The search page has results, and the status page names the worker."""
+    """The search page has results, and the status page mentions workers."""
     for path, text in (("/?q=sourdough", "project/bread"), ("/status", "worker")):
         request = Request(f"http://127.0.0.1:{team[0].port}{path}", headers={"Accept": "text/html"})
         with urlopen(request, timeout=30) as response:

@@ -253,7 +253,7 @@ def test_a_folder_can_be_moved_away_and_back(skills: Path, tmp_path: Path, watch
     watching.wait_for("team/first", "team/in/one", "team/in/two")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 def test_watching_a_folder_twice_causes_no_warning(tmp_path: Path) -> None:
     """Python would keep each warning forever, and each lists all watched folders."""
     root, elsewhere = tmp_path / "skills", tmp_path / "elsewhere"
@@ -273,7 +273,7 @@ def test_watching_a_folder_twice_causes_no_warning(tmp_path: Path) -> None:
     assert warned == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("part", ["InotifyWatchGroup.on_event", "InotifyEmitter.queue_events"])
 def test_a_crashed_watch_thread_is_replaced(
@@ -312,7 +312,7 @@ def hold_reads(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return reads
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 def test_saves_in_a_folder_that_replaced_another_are_followed(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,7 +332,7 @@ def test_saves_in_a_folder_that_replaced_another_are_followed(
     watching.wait_for("team/first", "team/kept/two", "team/kept/three", "team/new/one")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 def test_saves_are_found_although_the_event_queue_overflows(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -350,7 +350,7 @@ def test_saves_are_found_although_the_event_queue_overflows(
     watching.wait_for("team/first", "team/new/second", "team/new/third")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 def test_a_watch_that_cannot_be_stopped_is_abandoned(
     project: Path, skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -509,7 +509,7 @@ def test_the_service_waits_for_a_valid_configuration(project: Path) -> None:
         watching.wait_for("team/first")
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="its disks have only names in Unicode")
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS allows only Unicode names")
 def test_a_path_that_is_not_unicode_can_be_reported(tmp_path: Path) -> None:
     """The report is JSON, which has no lone surrogates."""
     project = tmp_path / os.fsdecode(b"caf\xe9")
@@ -666,7 +666,7 @@ def test_folders_on_silent_file_systems_are_polled(
     watching.wait_for("team/first", "team/second")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it stands in for FSEvents")
+@pytest.mark.skipif(sys.platform != "linux", reason="the test simulates FSEvents with inotify")
 @pytest.mark.parametrize("error", [SystemError, RuntimeError])
 def test_folders_without_a_stream_of_events_are_polled(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
@@ -684,7 +684,7 @@ def test_folders_without_a_stream_of_events_are_polled(
     watching.wait_for("team/first", "team/second")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 @pytest.mark.parametrize("left", [0, 3])
 def test_folders_beyond_the_limit_of_watches_are_polled(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch, left: int
@@ -714,7 +714,7 @@ def test_folders_beyond_the_limit_of_watches_are_polled(
     watching.wait_for("team/first", *items, "team/folder4/two")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 def test_a_service_beyond_the_limit_of_instances_polls(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -732,7 +732,7 @@ def test_a_service_beyond_the_limit_of_instances_polls(
     watching.wait_for("team/first", "team/second")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="its inotify reports that")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 def test_a_watch_that_ends_before_its_start_is_no_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -37,7 +37,7 @@ ELSE = Holder(host="elsewhere", process=1, directory="/srv/other")
 
 
 def test_a_signal_ends_the_service_at_any_moment() -> None:
-    """Even if the thread that gets the signal is just beginning to wait."""
+    """The signal may arrive while its thread is just beginning to wait."""
     stop = Event()
     with vars(stop)["_cond"]:
         _end(stop, signal.SIGTERM, None)

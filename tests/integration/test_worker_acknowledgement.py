@@ -24,7 +24,7 @@ from tests.support.redis_server import RedisProcess
     ids=["acknowledged", "rejected", "returned"],
 )
 def test_a_message_that_cannot_be_acknowledged_blocks_no_other(end: Callable[[Any], None]) -> None:
-    """It would count against the prefetch limit of the worker forever."""
+    """Otherwise it would count against the prefetch limit of the worker forever."""
     server = RedisProcess()
     try:
         with Connection(server.url, transport=Transport) as connection:

@@ -300,7 +300,7 @@ def test_the_audit_log_can_be_switched_off(server: RunningService, tmp_path: Pat
 
 
 def test_only_the_owner_can_read_the_audit_log(recorded: Recorded) -> None:
-    """The modes of its folder and files allow nobody else."""
+    """The modes of its folder and files exclude all other accounts."""
     recorded.ask("GET", "/search?q=rotate")
     recorded.one()
     folder = Path(str(recorded.flags["audit_folder"]))

@@ -270,7 +270,7 @@ finally:
 
 
 def test_sigterm_shuts_down_cleanly(tmp_path: Path) -> None:
-    """The server leaves its cleanup code, and the exit code is 0."""
+    """The cleanup code runs, and the exit code is 0."""
     (tmp_path / "project").mkdir()
     environment = os.environ | {"HOME": str(tmp_path)}
     command = [sys.executable, "-c", SERVER, str(tmp_path / "project")]

@@ -133,7 +133,7 @@ def test_uses_over_mcp_are_recorded(used: Used) -> None:
 
 
 def test_the_report_is_for_administrators(used: Used) -> None:
-    """The API and the page refuse other keys."""
+    """The API and the page refuse keys with other scopes."""
     for target in ("/v1/insights", "/v1/insights/unanswered", "/status/insights"):
         for scope in (Scope.READ, Scope.CALL):
             assert used.ask("GET", target, scope).status_code == 403

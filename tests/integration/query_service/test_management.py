@@ -260,7 +260,7 @@ def test_a_change_is_shown_before_it_is_written(owner: TestClient, server: Runni
 
 
 def test_items_and_explanations_link_to_a_policy(owner: TestClient, server: RunningService) -> None:
-    """The form has the item and the words of the search; an item with a policy opens that."""
+    """The form has the item and the query, and edits the policy of the item if there is one."""
     link = f'href="/status/policies/edit?item={ITEM.replace("/", "%2F")}'
     assert f'{link}"' in owner.get(f"/view/{ITEM}").text
     explained = owner.get("/why", params={"q": "swap  it", "item": ITEM}).text

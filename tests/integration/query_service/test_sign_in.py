@@ -67,7 +67,7 @@ def test_a_person_signs_in_and_out(url: str, provider: OpenIdProvider) -> None:
     [("anna", 202), ("ben", 403)],
 )
 def test_groups_decide_what_a_person_may_do(url: str, name: str, rebuild: int) -> None:
-    """Anna is in a group with the scope admin, and Ben only in one that may read."""
+    """Only the groups of anna give the scope admin."""
     browser = Browser(url)
     browser.sign_in(name)
     assert browser.has_session()
@@ -378,7 +378,9 @@ def test_sessions_and_keys_work_during_an_outage_of_the_provider(
         try:
             assert browser.has_session()
             assert httpx.get(f"{url}/items", headers=bearer(key)).status_code == 200
-            assert httpx.get(f"{url}/items", headers=bearer(token)).status_code == 200  # known keys
+            assert (
+                httpx.get(f"{url}/items", headers=bearer(token)).status_code == 200
+            )  # the keys of the provider are cached
             away = late.get(returning)
             assert away.status_code == 503
             assert "does not answer" in away.text
@@ -434,7 +436,7 @@ def test_a_refusal_of_the_provider_is_shown(url: str, provider: OpenIdProvider) 
 
 
 def _users(caplog: pytest.LogCaptureFixture) -> set[str]:
-    """The people that the log names."""
+    """The users that the log names."""
     callers = {getattr(one, "caller", "") for one in caplog.records}
     return {one for one in callers if one.startswith("user:")}
 

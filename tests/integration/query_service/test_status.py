@@ -67,7 +67,7 @@ def test_a_search_waits_for_the_first_index(
 
 
 def test_stats_describe_the_index_and_the_queue(client: TestClient) -> None:
-    """Items, sources, the collection and its model, the queue, and the counters."""
+    """They have the items, sources, collection, model, queue and counters."""
     stats = msgspec.json.decode(client.get("/stats").content, type=Stats)
     assert stats.items == 4
     assert stats.model == "all-minilm-l6-v2"

@@ -95,7 +95,7 @@ def project_in(folder: Path, configuration: str, *, with_vault: bool) -> Path:
 
 @contextmanager
 def served(folder: Path, configuration: str, *, with_vault: bool) -> Iterator[RunningService]:
-    """A running server."""
+    """A running server of such a project."""
     project = project_in(folder, configuration, with_vault=with_vault)
     named = project / "repertory.toml"
     with RunningService(project, config=named, allow_calls=True) as running:
@@ -135,7 +135,7 @@ def lacking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
 def caller(
     running: RunningService, *groups: str, scope: Scope = Scope.CALL
 ) -> Iterator[TestClient]:
-    """A caller with a key."""
+    """A client whose key has these groups."""
     file = running.project.parent / f"keys-{'-'.join((scope, *groups))}.json"
     keys = Keys(file)
     if keys.required:
@@ -272,7 +272,7 @@ def test_project_search_reads_only_the_catalogue_if_something_is_hidden(
         found = client.post("/functions/search", json={"searchQuery": "downtime"}).json()
         assert found["totalResults"] == 1
         found = member.post("/functions/search", json={"searchQuery": "team-a"}).json()
-        assert found["totalResults"] == 1  # nothing is hidden, so the configuration is found
+        assert found["totalResults"] == 1  # nothing is hidden, so the configuration is searched too
 
 
 def test_skill_files_of_hidden_sources_are_not_found(whole: RunningService) -> None:
@@ -292,7 +292,7 @@ def test_skill_files_of_hidden_sources_are_not_found(whole: RunningService) -> N
 
 
 def test_a_skill_lacks_the_files_of_a_hidden_source_inside_it(tmp_path: Path) -> None:
-    """A subfolder of a skill may be another source, which not everyone may see."""
+    """A subfolder of a skill may be a source that not everyone may see."""
     project = tmp_path / "project"
     write_skill(project / "team", "handbook", "How the team works")
     folder = project / "team" / "skills" / "handbook"
@@ -351,7 +351,7 @@ def test_a_hidden_source_at_the_folder_of_a_skill_hides_its_files(
 
 
 def test_groups_decide_which_sources_a_member_sees(whole: RunningService) -> None:
-    """Team-b sees one hidden source with items; team-a and administrators see all of them."""
+    """Team-b sees one of the hidden sources; team-a and administrators see all of them."""
     with (
         caller(whole, "team-b") as some,
         caller(whole, "team-a") as member,
@@ -384,7 +384,7 @@ def test_a_caller_learns_whether_it_may_call_and_change(
         for one in (member, client):
             contents = one.get("/contents").json()
             assert contents["callsAllowed"] is one.get("/stats").json()["callsAllowed"] is may
-            # Who may not see every source may change no file of the sandbox.
+            # Callers who may not see every source may not change files of the sandbox.
             changes = may and (one is member or scope is Scope.ADMIN)
             assert contents["changesAllowed"] is changes
             tools = rpc(one, "tools/list", "/mcp/skills").json()["result"]["tools"]
@@ -448,7 +448,7 @@ def test_only_administrators_see_the_error_of_the_configuration(
 
 
 def test_callers_wait_until_the_sources_are_known(tmp_path: Path) -> None:
-    """The configuration says who may see a source; an administrator need not wait."""
+    """Until then, it is unknown who may see a source, so only an administrator gets answers."""
     project = project_in(tmp_path, OPEN, with_vault=False)
     settings = settings_of(project, config=project / "repertory.toml")
     with RunningService(project, config=project / "repertory.toml") as running:
