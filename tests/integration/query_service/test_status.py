@@ -104,7 +104,7 @@ def test_repairs_of_a_verification_are_reported(
 
 
 def test_metrics_have_the_prometheus_format(client: TestClient) -> None:
-    """Unknown addresses and methods share one series."""
+    """Unknown addresses and methods create no series of their own."""
     client.get("/search", params={"q": "rotate keys"})
     for number in range(5):
         client.request(f"X{number}", f"/strange/{number}")
