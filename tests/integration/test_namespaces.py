@@ -1,4 +1,4 @@
-"""Namespaces: several catalogues share a Redis, a Qdrant and a data directory unseen."""
+"""Catalogues in different namespaces of one Redis, Qdrant and data directory are isolated."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from tests.support.waiting import until
 
 
 class _Team:
-    """The watch and the worker of a namespace, and what its collection holds."""
+    """The watch and the worker of a namespace, and the items of its collection."""
 
     def __init__(self, root: Path, namespace: str, settings: dict[str, str]) -> None:
         self.project = root / namespace
@@ -42,7 +42,7 @@ class _Team:
         until(lambda: self.items() == list(items))
 
     def items(self) -> list[str]:
-        """The ids of the active collection."""
+        """The ids of the items in the active collection."""
         return indexed_ids(self.store, self.namespace)
 
 
@@ -50,7 +50,7 @@ class _Team:
 def test_two_teams_on_the_same_servers_do_not_see_each_other(
     tmp_path: Path, redis_server: RedisProcess, qdrant_url: str
 ) -> None:
-    """Each has its own alias, collections, keys and queues, named after its namespace."""
+    """Aliases, collections, keys and queues of each team are named after its namespace."""
     store = QdrantStore(qdrant_url)
     for name in store.collections():
         if name.startswith("bread"):
@@ -87,8 +87,8 @@ def test_two_teams_on_the_same_servers_do_not_see_each_other(
     assert {str(key).partition(":")[0] for key in keys} == {"bread", "bread-2"}
 
 
-def test_the_ports_of_two_namespaces_are_apart(redis_server: RedisProcess) -> None:
-    """Nothing that one coordinates or queues reaches the other."""
+def test_the_redis_adapters_of_two_namespaces_are_isolated(redis_server: RedisProcess) -> None:
+    """Deltas, deletions, reports, failures, claims and queues are not shared."""
     one, other = (on_redis(RedisServer(redis_server.url, name)) for name in ("one", "other"))
     one.deltas.announce("c", {"a": "1"})
     one.tombstones.record_deletions("c", {"a": 7})
@@ -115,7 +115,7 @@ def test_the_ports_of_two_namespaces_are_apart(redis_server: RedisProcess) -> No
 
 
 def test_a_directory_has_an_index_for_each_namespace(tmp_path: Path) -> None:
-    """The embedded index, too; the default has the names of earlier releases."""
+    """The embedded index is separated too; the default namespace keeps its usual names."""
     project, data = tmp_path / "project", str(tmp_path / "data")
     model = str(write_model(tmp_path / "model"))
     write_skill(project, "bread", "Bakes bread")

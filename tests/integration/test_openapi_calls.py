@@ -1,4 +1,4 @@
-"""Operations of a real web API, called as its own document says."""
+"""Calls of a real web API, made from its own OpenAPI document."""
 
 import json
 import logging
@@ -45,7 +45,7 @@ AUTH["basic"] = "alice:${PETS_TOKEN}"
 
 
 class Shop:
-    """The API of a shop of pets, and calls of its operations as a server makes them."""
+    """The web API of a pet shop, and calls of its operations."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url
@@ -63,13 +63,13 @@ class Shop:
         self.requests = Requests()
 
     def item(self, start: str) -> Item:
-        """The operation whose name starts so."""
+        """The only operation whose name has this prefix."""
         [name] = [name for name in self.items if name.startswith(start)]
         return self.items[name]
 
     @property
     def api(self) -> Api:
-        """Where requests may go."""
+        """The origin and the credentials of the API."""
         found = self.source.to_call("removePet")
         assert isinstance(found, Api)
         return found
@@ -81,13 +81,13 @@ class Shop:
         api: Api | None = None,
         **arguments: object,
     ) -> CallResult:
-        """Call an operation."""
+        """Call the operation whose name has this prefix."""
         operation = operation_of(self.item(start).extra)
         assert operation is not None
         return self.requests.call(api or self.api, operation, arguments, seconds, os.environ)
 
     def failure(self, start: str, **arguments: object) -> str:
-        """The message of a call that fails."""
+        """The error message of a call that fails."""
         with pytest.raises(CallError) as caught:
             self.call(start, **arguments)  # type: ignore[arg-type]  # of the operation
         assert SECRET not in str(caught.value)
@@ -96,30 +96,30 @@ class Shop:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """The URL of the API."""
+    """The URL of the web API."""
     with listening(pets()) as url:
         yield url
 
 
 @pytest.fixture
 def shop(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    """The API, with its secrets in the environment."""
+    """The web API, with its secret in the environment."""
     monkeypatch.setenv("PETS_TOKEN", SECRET)
     return Shop(address, tmp_path)
 
 
 def test_every_operation_is_a_tool(shop: Shop) -> None:
-    """Without a problem, with the claims that follow from the methods."""
+    """The document has no problems, and the tags follow from the methods."""
     assert shop.source.scan().problems == []
     assert shop.item("get_pet").tags == ("read-only", "shop")
     assert shop.item("removePet").tags == ("destructive",)
     assert shop.item("add_pet").tags == ("shop",)
 
 
-def test_no_proxy_is_asked_for_this_machine(
+def test_a_local_api_is_not_called_through_a_proxy(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither for the document nor for a call, as where macOS names the proxy."""
+    """Neither the document nor a call goes through the proxy, even if no_proxy is not set."""
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # nothing answers there
@@ -128,8 +128,8 @@ def test_no_proxy_is_asked_for_this_machine(
     assert shop.call("say", body="hello").content[0]["text"] == "text/plain: hello"
 
 
-def test_json_goes_both_ways(shop: Shop) -> None:
-    """A body of arguments, and a result as text and as data."""
+def test_json_is_sent_and_returned(shop: Shop) -> None:
+    """Arguments form the body, and the result has text and structured content."""
     added = shop.call("add_pet", name="Rex", tags=["big"], home={"town": "Bern"})
     assert added.structured_content["home"] == {"town": "Bern", "street": None}
     assert json.loads(added.content[0]["text"]) == added.structured_content
@@ -141,16 +141,16 @@ def test_json_goes_both_ways(shop: Shop) -> None:
 
 
 def test_parameters_arrive_in_their_places(shop: Shop) -> None:
-    """In the path, the query, a header and a cookie, with characters that must be encoded."""
+    """Path, query, header and cookie values with special characters arrive correctly encoded."""
     given = {"kind": "a b?&#é%2F", "tag": ["x&y", "z=1"], "x-trace": "t1", "theme": "dark;blue é"}
     found = shop.call("find", **given).structured_content  # type: ignore[arg-type]  # as above
     assert (found["kind"], found["tag"]) == (given["kind"], given["tag"])
     assert found["trace"] == "t1"
-    assert found["theme"] == "dark%3Bblue%20%C3%A9"  # a cookie stays as it was sent
+    assert found["theme"] == "dark%3Bblue%20%C3%A9"  # the API does not decode a cookie
 
 
-def test_forms_files_and_texts(shop: Shop) -> None:
-    """Every kind of body."""
+def test_forms_files_and_texts_can_be_sent(shop: Shop) -> None:
+    """The API receives each kind of body as described."""
     assert shop.call("sign", name="A & B", age=3).structured_content == {"name": "A & B", "age": 3}
     sent = shop.call("upload", photo="data:image/png;base64,AAEC", title='T"x')
     assert sent.structured_content == {"title": 'T"x', "type": "image/png", "size": 3}
@@ -158,8 +158,8 @@ def test_forms_files_and_texts(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("way", ["bearer", "oauth", "basic", "header", "query", "cookie"])
-def test_every_way_to_authenticate(shop: Shop, way: str) -> None:
-    """The secret arrives, and a result that repeats it has a mask instead."""
+def test_every_way_to_authenticate_works(shop: Shop, way: str) -> None:
+    """The secret reaches the API, and a result that repeats it is masked."""
     found = shop.call(f"by_{way}")
     assert not found.is_error
     assert found.structured_content.endswith("let in with ***")
@@ -167,7 +167,7 @@ def test_every_way_to_authenticate(shop: Shop, way: str) -> None:
 
 
 def test_a_wrong_secret_is_a_failed_call(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tool's text says what the API refused, without the secret."""
+    """The result contains the API's error, without the secret."""
     monkeypatch.setenv("PETS_TOKEN", "an-0ther-t0ken")
     found = shop.call("by_query")
     assert found.is_error
@@ -176,28 +176,28 @@ def test_a_wrong_secret_is_a_failed_call(shop: Shop, monkeypatch: pytest.MonkeyP
 
 
 def test_a_missing_secret_sends_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message names the variable, or the scheme that is not configured."""
+    """The error names the missing variable, or the scheme that is not configured."""
     monkeypatch.delenv("PETS_TOKEN")
     assert "PETS_TOKEN, which is not set" in shop.failure("by_header")
     with pytest.raises(CallsOffError, match=r"headerKey.*auth"):
         shop.call("by_header", api=msgspec.structs.replace(shop.api, auth={}))
 
 
-def test_a_secret_adds_no_header(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable of several lines is refused before anything is sent."""
+def test_a_secret_cannot_inject_a_header(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable with line breaks is refused."""
     monkeypatch.setenv("PETS_TOKEN", "one\r\nX-Admin: yes")
     assert "has characters that cannot be sent" in shop.failure("by_header")
 
 
-def test_a_header_can_stand_for_a_scheme(shop: Shop) -> None:
-    """For documents that declare less than the API needs."""
+def test_a_configured_header_can_replace_a_scheme(shop: Shop) -> None:
+    """Some documents declare fewer schemes than the API needs."""
     headers = {"authorization": "Bearer ${PETS_TOKEN}"}
     api = msgspec.structs.replace(shop.api, auth={}, headers=headers)
     assert shop.call("by_bearer", api=api).structured_content == "let in with ***"
 
 
 def test_statuses_become_results_or_errors(shop: Shop) -> None:
-    """4xx is a failed call of the tool, 5xx a failure of the server."""
+    """4xx is a failed result of the tool; 5xx is an error."""
     missing = shop.call("get_pet", pet_id=99)
     assert missing.is_error
     assert missing.words.startswith("HTTP status 404 Not Found")
@@ -208,28 +208,28 @@ def test_statuses_become_results_or_errors(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "none", "idna", "undefined", "punycode"])
-def test_any_encoding_may_be_named(shop: Shop, charset: str) -> None:
-    """Python has some that raise errors of their own; the text is read as UTF-8 then."""
+def test_an_unusable_charset_is_read_as_utf_8(shop: Shop, charset: str) -> None:
+    """Some of the codecs of Python raise their own errors."""
     found = shop.call("busy", charset=charset).words
     assert found == "HTTP status 429 Too Many Requests: call again after ***\ntrop tôt"
 
 
 def test_responses_are_bounded(shop: Shop) -> None:
-    """In time, also if bytes keep coming, and in size."""
+    """Slow responses time out while bytes arrive; large and compressed ones are refused."""
     with pytest.raises(CallTimeoutError, match=r"within 0\.5 s"):
         shop.call("slow", seconds=0.5)
     assert "sent more than 8 MB" in shop.failure("huge")
     assert "compressed its answer" in shop.failure("packed")
 
 
-def test_an_api_answers_a_limited_number_of_calls_at_once(shop: Shop) -> None:
-    """The message asks to call again."""
+def test_concurrent_calls_of_an_api_are_limited(shop: Shop) -> None:
+    """One call more is an error."""
     vars(shop.requests)["_pending_calls"]["pets"] = MAX_CONCURRENT_CALLS
     assert "is already answering" in shop.failure("picture")
 
 
-def test_a_call_that_no_caller_waits_for_is_cancelled(shop: Shop) -> None:
-    """On another thread, too; other calls of the API are answered."""
+def test_an_abandoned_call_is_cancelled(shop: Shop) -> None:
+    """This works across threads, and later calls of the API are answered."""
     with ThreadPoolExecutor(1) as threads:
         with waiting():
             call = threads.submit(copy_context().run, shop.call, "slow")
@@ -240,14 +240,14 @@ def test_a_call_that_no_caller_waits_for_is_cancelled(shop: Shop) -> None:
         shop.call("picture")
 
 
-def test_pictures_are_pictures(shop: Shop) -> None:
-    """In the form of MCP."""
+def test_an_image_is_returned_as_an_mcp_image(shop: Shop) -> None:
+    """The content block has the data and the media type."""
     [block] = shop.call("picture").content
     assert block == {"type": "image", "data": "iVBORwA=", "mimeType": "image/png"}
 
 
-def test_redirects_stay_at_home(shop: Shop) -> None:
-    """Those within the origin are followed, others are not, and the message has no secrets."""
+def test_only_redirects_within_the_origin_are_followed(shop: Shop) -> None:
+    """The error for another redirect shows its origin, but no secret."""
     assert "There is no pet 7." in shop.call("moved", to="/pets/7").words
     elsewhere = f"http://localhost:1/steal?key={SECRET}"
     assert "a redirect to http://localhost:1, which was not followed" in shop.failure(
@@ -256,7 +256,7 @@ def test_redirects_stay_at_home(shop: Shop) -> None:
 
 
 def test_an_unreachable_api_is_an_error(shop: Shop) -> None:
-    """The message names it."""
+    """The error names the API."""
     api = Api(name="pets", origin="http://127.0.0.1:1")
     operation = Operation(method="GET", url="http://127.0.0.1:1/")
     with pytest.raises(CallError, match="The API pets could not be called"):
@@ -266,7 +266,7 @@ def test_an_unreachable_api_is_an_error(shop: Shop) -> None:
 def test_calls_are_validated_counted_and_logged(
     shop: Shop, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As those of MCP servers: without secrets, and only of what is configured."""
+    """Arguments are checked against the schema, and the log has no secret."""
     project = tmp_path / "project"
     file = write(project / "api.json", json.dumps(pets().openapi()))
     configuration = write(
@@ -307,7 +307,7 @@ auth = {{bearer = "${{PETS_TOKEN}}"}}
 
 
 class Published:
-    """A server of a document that changes, fails and counts its answers."""
+    """A server whose document changes or fails, and which records the statuses of its answers."""
 
     def __init__(self) -> None:
         self.names = ["a"]
@@ -333,12 +333,12 @@ class Published:
 
 
 def names(source: Source) -> list[str]:
-    """The names of a source's items."""
+    """The names of the items of a source."""
     return [item.name for item in source.scan().items]
 
 
-def test_a_document_is_refreshed(tmp_path: Path) -> None:
-    """Only if it has changed; a failure keeps the last one and is named; nothing is lost."""
+def test_a_document_is_fetched_again_only_if_it_changed(tmp_path: Path) -> None:
+    """After a failure, and in another process, the last document is used."""
     published = Published()
     with listening(published.app()) as url:
         entry = {
@@ -372,8 +372,8 @@ def test_a_document_is_refreshed(tmp_path: Path) -> None:
     assert api.origin == url
 
 
-def test_what_is_no_document_replaces_none(tmp_path: Path) -> None:
-    """A page of a proxy with status 200 is a failure, too."""
+def test_an_invalid_document_does_not_replace_a_valid_one(tmp_path: Path) -> None:
+    """An example is the HTML page of a proxy with status 200."""
     pages = iter(['{"openapi": "3.1.0", "paths": {"/a": {"get": {}}}}', "<html>Log in</html>"])
     app = Starlette(routes=[Route("/o.json", lambda _: Response(next(pages)))])
     with listening(app) as url:

@@ -1,4 +1,4 @@
-"""What a page offers beside search: trying a tool, explanations, counts, the catalogue, labels."""
+"""Pages beside the search: trying a tool, explanations, filter counts, the catalogue, labels."""
 
 import html
 import json
@@ -62,7 +62,7 @@ def client(server: RunningService) -> TestClient:
 
 
 def tried(client: TestClient, tool: str, **sent: str) -> tuple[int, str]:
-    """The status and the answer of a posted form."""
+    """The status and the text of the answer to the form that calls a tool."""
     answer = client.post(f"/try/{tool}?part=true", data=sent)
     return answer.status_code, html.unescape(answer.text)
 
@@ -70,8 +70,8 @@ def tried(client: TestClient, tool: str, **sent: str) -> tuple[int, str]:
 # Calls
 
 
-def test_a_tool_is_called_by_a_form(client: TestClient) -> None:
-    """Its fields are those of the schema; without scripts, the answer is on the item's page."""
+def test_a_form_calls_a_tool(client: TestClient) -> None:
+    """Its fields follow the schema; without scripts, the answer appears on the page of the item."""
     text = client.get("/view/desk__add").text
     assert re.search(r'<input id="argument-1" name="argument:first" inputmode="decimal"', text)
     assert '<form method="post" action="/try/desk__add#try"' in text
@@ -84,8 +84,8 @@ def test_a_tool_is_called_by_a_form(client: TestClient) -> None:
     assert (status, "<html" in part, ">9</pre>" in part) == (200, False, True)
 
 
-def test_a_refused_call_says_why(client: TestClient) -> None:
-    """Arguments are checked as everywhere; a failure of the tool is shown as one."""
+def test_a_refused_or_failed_call_shows_the_reason(client: TestClient) -> None:
+    """Invalid arguments, failures of the tool and unknown tools have different statuses."""
     status, text = tried(client, "desk__add", **{"argument:first": "2"})
     assert (status, "second must be given" in text) == (422, True)
     assert 'role="alert"' in text
@@ -99,19 +99,24 @@ def test_a_refused_call_says_why(client: TestClient) -> None:
     assert "[image/png, 3 bytes]" in tried(client, "desk__draw")[1]
 
 
-def test_a_destructive_call_is_confirmed(client: TestClient) -> None:
-    """In the form and by the server."""
+def test_a_destructive_call_needs_a_confirmation(client: TestClient) -> None:
+    """Both the form and the server require it."""
     text = client.get("/view/disks__wipe_disk").text
     assert '<input type="checkbox" name="confirmed" value="yes" required>' in text
     status, answer = tried(client, "disks__wipe_disk")
     assert (status, "Tick the box" in answer) == (422, True)
     status, answer = tried(client, "disks__wipe_disk", confirmed="yes")
-    assert (status, "Tick the box" in answer) == (403, False)  # this tool has no server here
+    assert (status, "Tick the box" in answer) == (
+        403,
+        False,
+    )  # the server of this tool is not configured
     assert "confirmed" not in client.get("/view/disks__list_disks").text
 
 
-def test_no_other_page_calls_a_tool(server: RunningService, client: TestClient) -> None:
-    """Browsers name the page that sends a form; a request without an origin is refused, too."""
+def test_pages_of_other_sites_cannot_call_a_tool(
+    server: RunningService, client: TestClient
+) -> None:
+    """A form from another origin, or without an Origin, is refused."""
     sent = {"argument:first": "2", "argument:second": "3"}
     for headers in (
         {"Origin": "http://evil.example"},
@@ -125,7 +130,7 @@ def test_no_other_page_calls_a_tool(server: RunningService, client: TestClient) 
 
 
 def test_the_form_is_for_callers_who_may_call(server: RunningService, tmp_path: Path) -> None:
-    """Others see why it is missing, and are refused."""
+    """Other callers see why it is missing, and their calls are refused."""
     file = tmp_path / "keys.json"
     keys = Keys(file)
     shown = {}
@@ -145,7 +150,7 @@ def test_the_form_is_for_callers_who_may_call(server: RunningService, tmp_path: 
 
 
 def test_a_server_without_calls_has_no_form(tmp_path: Path) -> None:
-    """The page and the server say so."""
+    """The page says that calls are off, and the server refuses them."""
     project = tmp_path / "project"
     write(project / "tools" / "disks.json", json.dumps({"server": "disks", "tools": TOOLS}))
     with indexed_server(project, tmp_path / "home") as running:
@@ -157,8 +162,8 @@ def test_a_server_without_calls_has_no_form(tmp_path: Path) -> None:
         assert tried(client, "disks__list_disks")[0] == 403
 
 
-def test_a_tried_call_is_in_the_audit_log(server: RunningService, tmp_path: Path) -> None:
-    """As a call of the pages, with its outcome."""
+def test_a_call_by_a_form_is_in_the_audit_log(server: RunningService, tmp_path: Path) -> None:
+    """The line names the page as its face, and has the outcome."""
     folder = str(tmp_path)
     with server.client(audit_folder=folder, allow_calls=True) as client:
         client.headers.update(PAGE | ORIGIN)
@@ -176,7 +181,7 @@ def test_a_tried_call_is_in_the_audit_log(server: RunningService, tmp_path: Path
 
 
 def test_a_text_is_rendered_or_shown_as_written(client: TestClient) -> None:
-    """The matched section is marked in the rendered text; HTML of its author stays text."""
+    """The matched section is marked; HTML in the text is escaped."""
     text = client.get("/view/project/key-rotation?section=%23%23+Rolling+back").text
     matched = text.partition('<div class="rendered matched" dir="auto" id="matched">')[2]
     assert matched.startswith("<h4>Rolling back</h4>")
@@ -190,7 +195,7 @@ def test_a_text_is_rendered_or_shown_as_written(client: TestClient) -> None:
 def test_a_text_that_is_too_long_is_shown_as_written(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the reason."""
+    """The page gives the reason."""
     monkeypatch.setattr(rendering, "MAX_LENGTH", 100)
     text = client.get("/view/project/key-rotation").text
     assert "too long to be rendered" in text
@@ -198,7 +203,7 @@ def test_a_text_that_is_too_long_is_shown_as_written(
 
 
 def test_results_have_marked_words_and_an_excerpt(client: TestClient) -> None:
-    """The excerpt is what the matched section says."""
+    """The excerpt comes from the matched section."""
     text = client.get("/?q=restore+the+former+credential+from+the+vault&threshold=0").text
     assert re.search(
         r'section=%23%23\+Rolling\+back#matched">Rolling back</a> '
@@ -209,7 +214,7 @@ def test_results_have_marked_words_and_an_excerpt(client: TestClient) -> None:
 
 
 def test_a_result_is_explained(client: TestClient) -> None:
-    """On a page of its own, and as a part of the results; also an item that is not shown."""
+    """An explanation has its own page and can be part of the results, also for a hidden item."""
     text = client.get("/why?q=rotate+kyes&item=project/key-rotation").text
     assert "Shown, at place 1" in text
     assert re.search(r"kyes</th>\s*<td dir=\"auto\"><mark>keys</mark></td>", text)
@@ -226,7 +231,7 @@ def test_a_result_is_explained(client: TestClient) -> None:
 
 
 def counts(text: str) -> dict[str, int]:
-    """The numbers beside the kinds and the other filters of a page."""
+    """The counts of a page, by the value of the filter."""
     pairs = re.findall(
         r'value="([^"]*)"[^>]*><span[^>]*>(?:\w+ )?(?:[^<]*</span> )?<small>(\d+)', text
     )
@@ -234,7 +239,7 @@ def counts(text: str) -> dict[str, int]:
 
 
 def test_filters_count_the_results_of_the_query(client: TestClient) -> None:
-    """All of them, not only those on the page; a field's own filter does not change its counts."""
+    """The counts cover all results, and a field's own filter does not change its counts."""
     everything = counts(client.get("/?q=disk+keys+notes&threshold=0").text)
     hits = client.get("/search?q=disk+keys+notes&threshold=0&limit=100").json()["results"]
     for kind in ("skill", "tool", "document"):
@@ -248,10 +253,10 @@ def test_filters_count_the_results_of_the_query(client: TestClient) -> None:
     assert chosen["disks"] == 0
 
 
-def test_a_page_that_is_not_full_needs_no_other_search(
+def test_a_page_that_is_not_full_needs_one_search(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The counts are those of its hits."""
+    """The counts are computed from its hits; a filter needs further searches."""
     searched = []
     search = SearchEngine.search
 
@@ -269,7 +274,7 @@ def test_a_page_that_is_not_full_needs_no_other_search(
 def test_the_catalogue_is_paged_by_server(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With links to the next page, filters, and one order on all of them."""
+    """Pages are linked, share one order, and together list every item once."""
     monkeypatch.setattr(catalogue, "PAGE_SIZE", 3)
     first = client.get("/catalogue").text
     assert re.search(r'<small>server</small> <a href="/catalogue\?server=desk"', first)
@@ -293,8 +298,8 @@ def test_the_catalogue_is_paged_by_server(
 # Labels, and how to connect
 
 
-def test_tools_are_labelled_by_what_they_claim(client: TestClient) -> None:
-    """On results, in the catalogue and on the item."""
+def test_tools_are_labelled_by_their_annotations(client: TestClient) -> None:
+    """Results, the catalogue and the page of the item show the labels."""
     for path in ("/?q=wipe_disk", "/catalogue?server=disks", "/view/disks__wipe_disk"):
         text = client.get(path).text
         assert re.search(r'<span class="label bad" title="[^"]+">destructive</span>', text)
@@ -302,10 +307,10 @@ def test_tools_are_labelled_by_what_they_claim(client: TestClient) -> None:
     assert 'class="label' not in client.get("/view/desk__add").text
 
 
-def test_what_changed_since_its_approval_is_labelled(
+def test_an_item_that_changed_since_its_approval_is_labelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until a person approves it."""
+    """A new item has a label too."""
     monkeypatch.setenv("HOME", str(tmp_path))
     project = tmp_path / "project"
     write_skill(project, "bake", "Bake bread")
@@ -327,7 +332,7 @@ def test_what_changed_since_its_approval_is_labelled(
 
 
 def test_each_agent_host_has_its_entry(server: RunningService, tmp_path: Path) -> None:
-    """With the address of the server, and the variable of the key if one is needed."""
+    """The entry has the address of the server, and the variable of the key if one is needed."""
     client = server.client()
     text = html.unescape(client.get("/connect", headers=PAGE).text)
     for words in (

@@ -1,4 +1,4 @@
-"""The pages over HTTP on a real index: their content, their access and their confinement."""
+"""The pages over HTTP on a real index: content, access and confinement."""
 
 import hashlib
 import html
@@ -60,7 +60,7 @@ def keys(tmp_path: Path) -> dict[Scope, str]:
 
 
 def browser(server: RunningService, tmp_path: Path, key: str = "") -> TestClient:
-    """A browser on another machine; the server has keys. With a key, it is signed in."""
+    """A browser on another machine; the server has keys. With a key, the browser is signed in."""
     client = server.client(
         host="tools.example", address="192.0.2.7", keys=str(tmp_path / "keys.json")
     )
@@ -72,7 +72,7 @@ def browser(server: RunningService, tmp_path: Path, key: str = "") -> TestClient
 
 
 def test_a_search_works_without_scripts(client: TestClient) -> None:
-    """Each hit has its confidence with its parts, the reason, and a link to the item."""
+    """Each hit has its confidence with evidence, a reason, and a link to the item."""
     text = client.get("/?q=rotate+credentials&limit=&threshold=").text
     assert '<a class="hit" href="/view/project/key-rotation"' in text
     for part in ("Confidence", "Meaning", "Words", "Name"):
@@ -84,7 +84,7 @@ def test_a_search_works_without_scripts(client: TestClient) -> None:
 
 @pytest.mark.parametrize("path", ["/?q=x", "/why?q=x&item=key-rotation", "/view/key-rotation"])
 def test_a_search_is_written_in_the_direction_of_its_script(client: TestClient, path: str) -> None:
-    """In Arabic or Hebrew its marks would stand at the wrong end."""
+    """Punctuation in Arabic or Hebrew would otherwise be shown at the wrong end."""
     fields = re.findall(r'<input [^>]*type="search"[^>]*>', client.get(path).text)
     assert fields
     assert all(' dir="auto"' in field for field in fields)
@@ -94,14 +94,14 @@ def test_a_search_is_written_in_the_direction_of_its_script(client: TestClient, 
     "path", ["/?q=release+notes", "/?kind=skill", "/view/project/archive/release-notes"]
 )
 def test_tags_are_shown_and_lead_to_their_items(client: TestClient, path: str) -> None:
-    """On hits, on listed items and on the item itself."""
+    """Hits, listed items and the page of the item link each tag to its items."""
     text = client.get(path).text
     assert '<a href="/?tag=history" dir="auto">history</a>, <a href="/?tag=old"' in text
     assert 'href="/view/project/archive/release-notes"' in client.get("/?tag=history").text
 
 
 def test_typing_requests_only_the_results(client: TestClient) -> None:
-    """They equal those of the whole page."""
+    """The requested part equals the same part of the whole page."""
     whole, part = client.get("/?q=rotate").text, client.get("/?q=rotate&part=true").text
     results, _, filters = part.partition('<template id="counted">')
     assert results.strip() in whole
@@ -110,7 +110,7 @@ def test_typing_requests_only_the_results(client: TestClient) -> None:
 
 
 def test_filters_offer_the_indexed_values(client: TestClient) -> None:
-    """With counts; a field with fewer than two values is not offered."""
+    """Values have counts; a field with fewer than two values is not offered."""
     text = client.get("/").text
     assert re.search(r'value="skill"><span>skill <small>3</small>', text)
     assert 'name="server"' not in text
@@ -123,7 +123,7 @@ def test_filters_offer_the_indexed_values(client: TestClient) -> None:
 def test_filters_are_counted_once_per_index_version(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A typed letter costs only a search."""
+    """Later requests reuse the counts."""
     count, counted = KeywordIndex.counts, list[str]()
 
     def counting(index: KeywordIndex, field: str) -> Counter[str]:
@@ -137,15 +137,15 @@ def test_filters_are_counted_once_per_index_version(
 
 
 def test_without_a_query_the_catalogue_is_browsed(client: TestClient) -> None:
-    """The page has the counts of all items, or the items of the chosen filter."""
+    """The page shows the number of items, or lists the items of the chosen filter."""
     assert "4 items. Describe" in client.get("/").text
     text = client.get("/?kind=document").text
     assert "1 item<" in text
     assert 'href="/view/documents/README.md"' in text
 
 
-def test_no_hits_come_with_suggestions(client: TestClient) -> None:
-    """The page names the closest item, its confidence, and how to show it as a result."""
+def test_a_search_without_hits_has_suggestions(client: TestClient) -> None:
+    """The page names the closest item and its confidence, and links to weaker results."""
     text = client.get("/?q=zxqv+wobbly&kind=skill&threshold=0.9").text
     assert "Nothing fits well enough" in text
     closest = re.search(r'<a href="/view/(\S+)" dir="auto">\1</a> is closest', text)
@@ -156,10 +156,10 @@ def test_no_hits_come_with_suggestions(client: TestClient) -> None:
     assert 'href="/?q=zxqv+wobbly&amp;threshold=0.9"' in text
 
 
-def test_a_degraded_answer_says_so(
+def test_a_degraded_answer_shows_the_reason(
     server: RunningService, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And why; its notices name the sources that failed, so nothing else does."""
+    """Failed sources are not listed, because the notices name them already."""
 
     def failing() -> NoReturn:
         raise ModelError("The model is away.")
@@ -172,14 +172,14 @@ def test_a_degraded_answer_says_so(
     assert re.search(r"<dt>Meaning</dt>\s*<dd title=\"The meaning was not searched", text)
 
 
-def test_the_start_and_the_catalogue_say_what_is_wrong_with_sources(
+def test_the_home_page_and_the_catalogue_show_problems_of_sources(
     server: RunningService,
     client: TestClient,
     keys: dict[Scope, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As the results do; who may not see paths sees none."""
+    """They show the same notices as results; a reader sees no absolute path."""
     notice = "The source team could not be read: /srv/catalogue/team is missing."
     for one in (server.service, server.service.for_groups(frozenset())):
         monkeypatch.setitem(vars(one.engine), "notices", (notice,))
@@ -189,10 +189,10 @@ def test_the_start_and_the_catalogue_say_what_is_wrong_with_sources(
         assert "The source team could not be read: team is missing." in reading
 
 
-def test_a_notice_shows_commands_as_code_and_once(
+def test_a_notice_appears_once_and_shows_commands_as_code(
     server: RunningService, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside the results; the explanation of a result has none, its own page has them."""
+    """An explanation inside the results repeats no notice."""
     notice = "1 item is in quarantine (team); see `repertory trust review`."
     monkeypatch.setitem(vars(server.service.engine), "notices", (notice,))
     shown = notice.replace("`", "<code>", 1).replace("`", "</code>", 1)
@@ -202,10 +202,10 @@ def test_a_notice_shows_commands_as_code_and_once(
     assert "quarantine" not in client.get(f"{asked}&part=true").text
 
 
-def test_a_fetched_item_links_to_where_it_is_from(
+def test_a_fetched_item_links_to_its_repository_or_archive(
     server: RunningService, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The repository or archive, and no other address."""
+    """Other locations are not links."""
     states = server.service.source_states()
     for location, link in (
         ("https://github.com/acme/skills.git (main)", "https://github.com/acme/skills.git"),
@@ -218,8 +218,8 @@ def test_a_fetched_item_links_to_where_it_is_from(
         assert found == ([link] if link else [])
 
 
-def test_the_api_has_a_page(client: TestClient) -> None:
-    """With a request for each operation, of which those without a body work as they stand."""
+def test_the_api_has_a_page_with_an_example_of_each_operation(client: TestClient) -> None:
+    """The example of a search works unchanged."""
     text = html.unescape(client.get("/api").text)
     described = client.get("/openapi.json").json()["paths"]
     requests = re.findall(r'data-copy="request">(.*?)</pre>', text, re.DOTALL)
@@ -232,15 +232,15 @@ def test_the_api_has_a_page(client: TestClient) -> None:
     assert client.get(target, headers={"Accept": "*/*"}).status_code == 200
 
 
-def test_a_shadowed_skill_says_so(client: TestClient) -> None:
-    """With a link to the skill that takes precedence."""
+def test_a_shadowed_skill_links_to_the_skill_that_shadows_it(client: TestClient) -> None:
+    """Both skills have the same name."""
     text = client.get("/?q=release-notes&threshold=0").text
     (shadowing,) = re.findall(r'Shadowed by <a href="/view/([^"]+)"', text)
     assert "release-notes" in shadowing
 
 
-def test_an_item_is_complete(client: TestClient) -> None:
-    """Its unchanged text, and its file relative to the server's folder."""
+def test_the_page_of_an_item_is_complete(client: TestClient) -> None:
+    """It has the full text, and the path relative to the server's folder."""
     text = client.get("/view/project/key-rotation").text
     assert "Rotate API keys without downtime" in text
     assert "Steps follow." in text
@@ -251,7 +251,7 @@ def test_an_item_is_complete(client: TestClient) -> None:
 
 
 def test_an_unknown_item_is_a_page_with_suggestions(client: TestClient) -> None:
-    """It looks like all other pages."""
+    """The page links to the item with a similar id."""
     response = client.get("/view/project/key-rotatoin")
     assert response.status_code == 404
     assert 'href="/view/project/key-rotation"' in response.text
@@ -272,7 +272,7 @@ def test_an_unknown_item_is_a_page_with_suggestions(client: TestClient) -> None:
 def test_browsers_get_errors_as_pages(
     client: TestClient, path: str, status: int, words: str
 ) -> None:
-    """Programs get JSON."""
+    """Programs get the same error as JSON."""
     response = client.get(path)
     assert response.status_code == status
     assert response.headers["content-type"] == "text/html; charset=utf-8"
@@ -285,8 +285,8 @@ def test_browsers_get_errors_as_pages(
     assert words in response.json()["detail"]
 
 
-def test_programs_get_no_errors_as_pages(client: TestClient) -> None:
-    """Some of them name HTML in what they accept, such as those of Java."""
+def test_clients_of_the_api_never_get_error_pages(client: TestClient) -> None:
+    """The default Accept header of Java clients, for example, includes HTML."""
     client.headers["Accept"] = "text/html, image/gif, image/jpeg, */*; q=.2"
     refused = [
         client.get("/v1/items/unknown"),
@@ -301,8 +301,10 @@ def test_programs_get_no_errors_as_pages(client: TestClient) -> None:
     assert client.get("/items/unknown").headers["content-type"] == "text/html; charset=utf-8"
 
 
-def test_without_an_index_the_page_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It reloads by itself; the status says what is missing."""
+def test_without_an_index_the_page_reloads_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The status page says what is missing."""
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "project").mkdir()
     with RunningService(tmp_path / "project") as running:
@@ -318,7 +320,7 @@ def test_without_an_index_the_page_waits(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_an_empty_catalogue_says_what_to_do(tmp_path: Path) -> None:
-    """Instead of a form that finds nothing; it is no bad query."""
+    """The pages do not blame the query or the filters."""
     (tmp_path / "project").mkdir()
     with indexed_server(tmp_path / "project", tmp_path / "home") as running:
         client = running.client()
@@ -337,7 +339,7 @@ def test_an_empty_catalogue_says_what_to_do(tmp_path: Path) -> None:
     ["/", "/?q=x", "/view/project/key-rotation", "/view/no", "/status", "/api", "/no", "/login"],
 )
 def test_pages_are_confined(client: TestClient, path: str) -> None:
-    """They load only their own files, run only their script, and cannot be framed."""
+    """They load only their own files and scripts, and cannot be framed."""
     headers = client.get(path).headers
     policy = dict(
         part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";")
@@ -359,7 +361,7 @@ def test_pages_are_confined(client: TestClient, path: str) -> None:
 
 @pytest.mark.usefixtures("keys")
 def test_static_files_are_public_and_cached(server: RunningService, tmp_path: Path) -> None:
-    """They need no key, and have a new URL when they change."""
+    """They need no key, and caches may keep them forever."""
     client = browser(server, tmp_path)
     files = re.findall(r'"(/static/[^"]+)"', client.get("/").text)
     assert {file.partition("?")[0].rpartition(".")[2] for file in files} == {"css", "js", "svg"}
@@ -377,7 +379,7 @@ def test_static_files_are_public_and_cached(server: RunningService, tmp_path: Pa
 def test_without_a_key_a_browser_gets_the_login_page(
     server: RunningService, tmp_path: Path
 ) -> None:
-    """It returns to its page afterwards, except to a form's target; a program gets a problem."""
+    """Afterwards it returns to its page, but not to the target of a form; programs get JSON."""
     client = browser(server, tmp_path)
     for path in ("/", "/?q=a&kind=skill", "/status", "/view/x", "/search?q=x"):
         response = client.get(path)
@@ -389,10 +391,10 @@ def test_without_a_key_a_browser_gets_the_login_page(
     assert 'value="/"' in client.post("/status/retry", data={"a": "b"}).text
 
 
-def test_the_key_is_in_a_confined_cookie(
+def test_the_login_sets_a_confined_cookie(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:
-    """Scripts cannot read it, other sites only send it with links, and HTTPS makes it secure."""
+    """Scripts cannot read it, other sites send it only with links, and HTTPS makes it secure."""
     client = browser(server, tmp_path)
     sent = {"key": f" {keys[Scope.READ]} ", "target": "/status"}
     origin = {"Origin": "http://tools.example"}
@@ -418,7 +420,7 @@ def test_the_key_is_in_a_confined_cookie(
 def test_an_invalid_key_is_reported(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:
-    """So is a key that was revoked after the login."""
+    """A key that was revoked after the login is reported too."""
     client = browser(server, tmp_path)
     for sent in ({}, {"key": ""}, {"key": "rpt_wrong", "target": "//evil.example"}):
         response = client.post("/login", data=sent)
@@ -435,12 +437,12 @@ def test_an_invalid_key_is_reported(
 def test_a_cookie_gives_other_sites_no_access(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:
-    """This includes sites of the same machine or domain, where browsers send cookies along."""
+    """This includes sites on the same machine or domain, for which browsers send the cookie."""
     client = browser(server, tmp_path, keys[Scope.ADMIN])
     for path in ("/status/retry", "/queue/retry", "/rebuild", "/logout", "/login"):
         for origin in ("http://evil.example", "http://tools.example:81", "null"):
             assert client.post(path, headers={"Origin": origin}).status_code == 403
-    assert client.post("/status/retry").status_code == 403  # every browser names the origin
+    assert client.post("/status/retry").status_code == 403  # all browsers send an Origin
     own = client.post("/status/retry", headers={"Origin": "http://tools.example"})
     assert (own.status_code, own.headers["location"]) == (303, "/status")
     loaded = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Dest": "image"}
@@ -450,7 +452,7 @@ def test_a_cookie_gives_other_sites_no_access(
 def test_a_key_in_the_header_takes_precedence(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:
-    """A cookie beside it is ignored, and so are other schemes of authentication."""
+    """A key in the header overrides the cookie; a header with another scheme is ignored."""
     client = browser(server, tmp_path, keys[Scope.ADMIN])
     wrong = client.get("/items", headers={"Authorization": "Bearer rpt_wrong"})
     assert wrong.status_code == 401
@@ -458,14 +460,14 @@ def test_a_key_in_the_header_takes_precedence(
 
 
 def test_without_keys_there_is_no_login(client: TestClient) -> None:
-    """The login redirects to the search, and there is no logout."""
+    """The login redirects to the search, and no page offers a logout."""
     response = client.get("/login", follow_redirects=False)
     assert (response.status_code, response.headers["location"]) == (303, "/")
     assert "Sign out" not in client.get("/").text
 
 
 def test_the_token_of_the_user_signs_a_browser_in(server: RunningService) -> None:
-    """By an address or in the form; the browser stays signed in at the server's next start."""
+    """A link or the form has the token; the session survives a restart of the server."""
 
     def started(token: str) -> TestClient:
         app = create_app(server.service, server.settings, owner=Owner(token, "of browsers"))
@@ -487,7 +489,7 @@ def test_the_token_of_the_user_signs_a_browser_in(server: RunningService) -> Non
     second.cookies.set(name, value)
     assert second.get("/status").status_code == 200
     own, foreign = {"Origin": "http://127.0.0.1:7700"}, {"Origin": "http://evil.example"}
-    assert second.post("/status/retry").status_code == 403  # every browser names the origin
+    assert second.post("/status/retry").status_code == 403  # all browsers send an Origin
     assert second.post("/status/retry", headers=foreign).status_code == 403
     assert second.post("/status/retry", headers=own).status_code == 303
     second.cookies.clear()
@@ -498,8 +500,8 @@ def test_the_token_of_the_user_signs_a_browser_in(server: RunningService) -> Non
 
 
 @pytest.mark.usefixtures("keys")
-def test_pages_count_as_requests(server: RunningService, tmp_path: Path) -> None:
-    """So do login attempts; static files do not."""
+def test_login_attempts_count_as_requests(server: RunningService, tmp_path: Path) -> None:
+    """Static files do not."""
     client = server.client(keys=str(tmp_path / "keys.json"), requests_per_minute=3)
     client.headers.update(HTML)
     statuses = [client.post("/login", data={"key": "x"}).status_code for _ in range(4)]
@@ -511,7 +513,7 @@ def test_pages_count_as_requests(server: RunningService, tmp_path: Path) -> None
 
 
 def test_the_status_shows_freshness(client: TestClient) -> None:
-    """Sources, the queue and the index; the part that is polled is the same."""
+    """It shows sources, queue and index; the polled part equals that of the page."""
     text = client.get("/status").text
     for words in ("project", "documents", "fresh", "just now", "all-minilm-l6-v2", "Waiting"):
         assert words in text
@@ -519,7 +521,7 @@ def test_the_status_shows_freshness(client: TestClient) -> None:
 
 
 def test_the_status_shows_activity_and_problems(server: RunningService, client: TestClient) -> None:
-    """A build with its progress, workers with their work, failed sources, problems."""
+    """Builds, busy workers, failed sources and problems are shown with details."""
     board = server.parts.coordination.status
     watch = board.reports()["watch"]
     failing = watch["sources"][0] | {
@@ -554,7 +556,7 @@ def test_the_status_shows_activity_and_problems(server: RunningService, client: 
 def test_recent_searches_are_for_administrators(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:
-    """Searches of all faces are shown; a reader sees none, and cannot retry either."""
+    """They include searches of all interfaces; a reader sees none, and cannot retry jobs."""
     admin = browser(server, tmp_path, keys[Scope.ADMIN])
     reader = browser(server, tmp_path, keys[Scope.READ])
     admin.get("/?q=strange+wish")

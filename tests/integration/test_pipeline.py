@@ -1,4 +1,4 @@
-"""The whole pipeline on real files, with the real engine and the real store."""
+"""The whole pipeline on real files, with the real engine and a real store."""
 
 import base64
 import json
@@ -52,7 +52,7 @@ from tests.support.keyword_search import content
 from tests.support.model_folders import write_model
 from tests.support.query_service import MODEL, settings_of
 
-# A snapshot of version 4, of another item.
+# A compressed snapshot of another item, in the format of version 4.
 COMPRESSED = base64.b64decode(
     "gjLgTSi1L/0gaR0DACLGFh+gpzk/eP9i5FPKtYqbePFLS/Jv1e1PwJaS/wcFiiUB5JFHBO9gHK0ZXLu7KzB2WOSPKmje"
     "ppSFUrPKVfyU552LuzR1ddC5eqQWk9cNIjM6Ke2b0LhTIBogkAgBAF4Gog=="
@@ -69,13 +69,13 @@ def index(project: Path, **flags: object) -> Run:
 
 
 def contents(project: Path, **flags: object) -> dict[str, Item]:
-    """Every indexed item of a project, whole, by its id."""
+    """Every indexed item of a project, complete, by id."""
     with Repertory(settings_of(project, **flags), project) as repertory:
         return {entry.id: repertory.item(entry.id) for entry in repertory.entries()}
 
 
 def keyword_index(folder: Path) -> KeywordIndex:
-    """The only keyword index that is stored in a folder."""
+    """The only keyword index in a folder."""
     (snapshot,) = folder.iterdir()
     stored = FileSnapshots(folder).load(snapshot.stem)
     assert stored
@@ -97,7 +97,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_indexed_items_are_found_by_meaning_and_by_name(project: Path) -> None:
-    """The main job: index a project, then search."""
+    """Queries may paraphrase an item or misspell its name."""
     report = index(project)
     assert (report.added, report.stats.items, report.embedded) == (4, 4, 4)
     assert first(project, "replace our API keys with no outage") == "project/key-rotation"
@@ -106,7 +106,7 @@ def test_indexed_items_are_found_by_meaning_and_by_name(project: Path) -> None:
 
 
 def test_indexing_again_embeds_nothing(project: Path) -> None:
-    """Unchanged items cost no embedding and write nothing."""
+    """Unchanged items are neither embedded nor written."""
     revision = index(project).stats.index_version
     again = index(project)
     assert (again.unchanged, again.added, again.changed, again.embedded) == (4, 0, 0, 0)
@@ -114,7 +114,7 @@ def test_indexing_again_embeds_nothing(project: Path) -> None:
 
 
 def test_only_new_texts_are_embedded(project: Path) -> None:
-    """Vectors are stored by their text, so a renamed or retagged item has its vector."""
+    """Vectors are cached by text, so renamed and retagged items are not embedded again."""
     index(project)
     (project / "README.md").rename(project / "ABOUT.md")
     renamed = index(project)
@@ -127,7 +127,7 @@ def test_only_new_texts_are_embedded(project: Path) -> None:
 
 
 def test_changed_annotations_are_written_without_embedding(tmp_path: Path) -> None:
-    """They are tags of the stored tool, and a search filters by them."""
+    """Annotations are stored as tags, which filter searches."""
     project = tmp_path / "project"
 
     def stored(**annotations: bool) -> tuple[str, ...]:
@@ -149,7 +149,7 @@ def test_changed_annotations_are_written_without_embedding(tmp_path: Path) -> No
 
 
 def test_a_section_of_a_long_body_is_found_and_named(project: Path) -> None:
-    """A hit deep in a skill names its section."""
+    """The hit names the matching section, until the section is removed."""
     filler = "".join(f"## Part {n}\n{'Plain words about nothing much. ' * 12}\n" for n in range(5))
     warm = "Blow warm air over the frozen pipe, slowly, from the tap towards the wall. " * 3
     write_skill(project, "household", "Looks after a house", f"{filler}## Thawing pipes\n{warm}\n")
@@ -169,7 +169,7 @@ def test_a_section_of_a_long_body_is_found_and_named(project: Path) -> None:
 def test_an_item_that_cannot_be_embedded_is_named(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other items are indexed, and the run says which one failed and why."""
+    """Other items are indexed, and the run gives the reason for the failure."""
     engine = load_engine(MODEL, "cpu", project.parent / "data")
     embed = engine.embed_texts
 
@@ -185,10 +185,10 @@ def test_an_item_that_cannot_be_embedded_is_named(
     assert "Not indexed: project/postmortem: This text is too much." in run.notices
 
 
-def test_a_run_that_changed_something_optimizes_the_collection(
+def test_only_a_run_with_changes_optimizes_the_collection(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The search graph is built after changes, on the active collection, and not without any."""
+    """The search graph of the active collection is built after changes and rebuilds."""
     optimized: list[str] = []
     optimize = EdgeCollection.optimize
 
@@ -206,8 +206,8 @@ def test_a_run_that_changed_something_optimizes_the_collection(
     assert optimized == [first, rebuilt]
 
 
-def test_going_back_to_a_configuration_finds_it_intact(project: Path) -> None:
-    """A → B → A: separate collections, nothing embedded twice."""
+def test_returning_to_a_configuration_embeds_nothing(project: Path) -> None:
+    """Each configuration keeps its own collection."""
     config = project / "repertory.toml"
     one = '[[sources]]\ntype = "skills"\nname = "project"\npath = "skills"\n'
     two = one + '[[sources]]\ntype = "documents"\nname = "documents"\npath = "."\n'
@@ -223,7 +223,7 @@ def test_going_back_to_a_configuration_finds_it_intact(project: Path) -> None:
 
 
 def test_a_broken_file_is_reported_and_keeps_its_item(project: Path) -> None:
-    """The problem has file and line; other items are indexed."""
+    """The problem has file and line, and other items are indexed."""
     index(project)
     file = project / "skills" / "postmortem" / "SKILL.md"
     file.write_text("---\nname: [\n---\n")
@@ -235,8 +235,8 @@ def test_a_broken_file_is_reported_and_keeps_its_item(project: Path) -> None:
     assert "project/postmortem" in contents(project)
 
 
-def test_a_source_that_vanishes_keeps_its_items_until_a_rebuild_without_it(project: Path) -> None:
-    """Neither a failure nor a folder that is suddenly empty is a deletion."""
+def test_a_source_that_vanishes_keeps_its_items_until_a_rebuild(project: Path) -> None:
+    """A missing folder survives even a rebuild; a rebuild accepts an empty one."""
     index(project)
     hidden = project.parent / "hidden"
     (project / "skills").rename(hidden)
@@ -257,7 +257,7 @@ def test_a_source_that_vanishes_keeps_its_items_until_a_rebuild_without_it(proje
 
 
 def test_a_rebuild_makes_a_new_generation_and_drops_the_old(project: Path) -> None:
-    """The new collection has the same items, and no vector is computed again."""
+    """The new collection has the same items, and nothing is embedded."""
     before = index(project)
     with Repertory(settings_of(project), project) as repertory:
         after = repertory.rebuild(no_progress)
@@ -269,7 +269,7 @@ def test_a_rebuild_makes_a_new_generation_and_drops_the_old(project: Path) -> No
 
 
 def test_any_sequence_of_edits_ends_in_the_same_index_as_a_fresh_one(project: Path) -> None:
-    """Convergence: create, change, delete and restore at random, with some runs in between."""
+    """Convergence: items are created, changed and deleted at random, with runs in between."""
     choice = random.Random(7)
     for step in range(24):
         name = f"skill-{choice.randrange(5)}"
@@ -292,7 +292,7 @@ def test_any_sequence_of_edits_ends_in_the_same_index_as_a_fresh_one(project: Pa
 
 @pytest.mark.usefixtures("own_engine")
 def test_no_cache_keeps_nothing(project: Path) -> None:
-    """no_cache loads nothing, recomputes everything, and stores nothing."""
+    """With no_cache, everything is computed again, and nothing is stored."""
     with Repertory(settings_of(project, no_cache=True), project) as repertory:
         assert repertory.index(no_progress).embedded == 4
         assert repertory.search(Query(text="postmortem")).hits
@@ -313,7 +313,7 @@ def test_a_corrupt_collection_is_built_again_without_embedding(project: Path) ->
 
 
 def test_a_corrupt_or_missing_keyword_snapshot_is_built_again(project: Path) -> None:
-    """Everything in it comes from the collection; so is one that an older version compressed."""
+    """It is built from the collection; so is a snapshot in the format of an older version."""
     index(project)
     (folder,) = (project.parent / "data" / "keywords").iterdir()
     stored = {path.name: path.read_bytes() for path in folder.glob("[!.]*")}
@@ -323,11 +323,11 @@ def test_a_corrupt_or_missing_keyword_snapshot_is_built_again(project: Path) -> 
         file.unlink() if damage is None else file.write_bytes(damage)
         assert first(project, "relaese-notes") == "project/release-notes"
         again = {path.name: path.read_bytes() for path in folder.glob("[!.]*")}
-        assert {**again, "head": b""} == {**stored, "head": b""}  # which has the position
+        assert {**again, "head": b""} == {**stored, "head": b""}  # the head has the position
 
 
 def test_a_corrupt_vector_cache_is_replaced(project: Path) -> None:
-    """It costs embeddings, never the index."""
+    """The index stays complete; only vectors are lost."""
     index(project)
     (project.parent / "data" / "vectors.sqlite").write_bytes(b"garbage" * 2_000)
     write_skill(project, "one-more", "Another skill")
@@ -338,7 +338,7 @@ def test_a_corrupt_vector_cache_is_replaced(project: Path) -> None:
 
 
 def test_an_unknown_item_is_an_error_with_a_suggestion(project: Path) -> None:
-    """The right id is suggested for a mistyped one."""
+    """The error suggests the id that the user probably meant."""
     index(project)
     with (
         Repertory(settings_of(project), project) as repertory,
@@ -348,7 +348,7 @@ def test_an_unknown_item_is_an_error_with_a_suggestion(project: Path) -> None:
 
 
 def test_searching_without_an_index_is_an_error(project: Path) -> None:
-    """In the library, a search never creates an index by itself."""
+    """A search through the library never creates an index."""
     with (
         Repertory(settings_of(project), project) as repertory,
         pytest.raises(StoreError, match="repertory index"),
@@ -359,7 +359,7 @@ def test_searching_without_an_index_is_an_error(project: Path) -> None:
 def test_without_a_model_keywords_are_indexed_and_searched(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer says so; the index gets its vectors once there is a model."""
+    """The answer says why it is degraded."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     unknown = {"model": "unknown/has-this-model"}
     with Repertory(settings_of(project, **unknown), project) as repertory:
@@ -377,7 +377,7 @@ def test_without_a_model_keywords_are_indexed_and_searched(
 def test_an_index_with_vectors_is_not_replaced_when_the_model_is_gone(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Indexing is an error, and the existing index still answers from keywords."""
+    """Indexing is an error, and searches answer from keywords."""
     index(project)
 
     def gone(*_args: object, **_options: object) -> EmbeddingEngine:
@@ -402,10 +402,10 @@ HOLD = """
 """
 
 
-def test_while_another_process_holds_the_store_keywords_answer(
+def test_searches_use_keywords_while_another_process_holds_the_store(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search continues without the semantic arm and says why; indexing is an error at last."""
+    """The answer names that process; indexing is an error after its timeout."""
     monkeypatch.setattr("repertory.one_shot.INDEX_LOCK_TIMEOUT_S", 0.1)
     collection = index(project).stats.collection
     holder = subprocess.Popen(
@@ -431,7 +431,7 @@ def test_while_another_process_holds_the_store_keywords_answer(
 def test_indexing_waits_longer_for_the_store_than_a_search(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Searches of other processes do not make it fail."""
+    """A search in another process therefore does not make indexing fail."""
     holder = EdgeStore(project.parent / "data").open(index(project).stats.collection)
     write_skill(project, "knots", "Tie a bowline")
     take = StoreLock.__init__
@@ -457,10 +457,10 @@ def test_indexing_waits_longer_for_the_store_than_a_search(
         searching.join()
 
 
-def test_a_process_that_takes_the_new_index_is_awaited_once_and_shortly(
+def test_a_server_that_took_the_new_index_is_awaited_once_and_briefly(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that has just started keeps it, so no step of a command waits for it again."""
+    """A server that has just started keeps the index, so later steps of a run do not wait again."""
     take, close = StoreLock.__init__, Writer.close
     is_written = threading.Event()
     waits: list[float] = []
@@ -484,10 +484,10 @@ def test_a_process_that_takes_the_new_index_is_awaited_once_and_shortly(
     assert not [notice for notice in run.notices if "optimised" in notice]
 
 
-def test_an_index_that_another_process_has_is_busy_at_every_step(
+def test_an_index_that_another_process_took_during_a_run_is_busy(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So a search asks the server that took it before the items were compared."""
+    """The command can then ask the server that took it."""
 
     def taken(*_: object) -> None:
         raise StoreBusyError("A server has it.")
@@ -500,7 +500,7 @@ def test_an_index_that_another_process_has_is_busy_at_every_step(
 def test_the_state_of_the_sources_is_reported_while_the_index_is_held(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another command, which reads the last report before it writes its own, loses none."""
+    """Otherwise a concurrent command could overwrite the report."""
     report, others = FileStatus.report, EdgeStore(project.parent / "data", timeout=0.0)
     reported = []
 
@@ -519,7 +519,7 @@ def test_the_state_of_the_sources_is_reported_while_the_index_is_held(
 def test_a_search_recovers_when_the_store_is_free_again(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a restart: degraded while another process holds the store, complete afterwards."""
+    """No restart is needed: only answers during the lock are degraded."""
     monkeypatch.setattr("repertory.one_shot.REFRESH_INTERVAL_S", 0.0)
     monkeypatch.setattr("repertory.one_shot.LOCK_TIMEOUT_S", 0.0)
     name = index(project).stats.collection
@@ -532,7 +532,7 @@ def test_a_search_recovers_when_the_store_is_free_again(
 
 
 def test_threads_may_search_concurrently(project: Path) -> None:
-    """Concurrent first searches of one repertory get the same complete answer."""
+    """Concurrent first searches get the same complete answer."""
     index(project)
     with (
         Repertory(settings_of(project), project) as repertory,
@@ -553,7 +553,7 @@ def test_an_unreadable_snapshot_does_not_stop_a_search(project: Path) -> None:
 
 
 def test_a_directory_with_an_invalid_name_is_reported(tmp_path: Path) -> None:
-    """Names are bytes; one that is not text is a problem, and not a crash."""
+    """A name that is not valid UTF-8 is a problem instead of a crash."""
     project = tmp_path / os.fsdecode(b"dir\xff")
     write_skill(project, "postmortem", "Write up an incident")
     assert any("path" in problem.message for problem in index(project).stats.problems)
@@ -580,7 +580,7 @@ LOADED = """
 
 @pytest.mark.usefixtures("own_engine")
 def test_a_search_imports_only_what_it_needs(project: Path) -> None:
-    """No torch, no client of a hub, no MCP, no YAML and no database."""
+    """It loads no torch, hub client, MCP, YAML or database."""
     index(project)
     command = [sys.executable, "-c", textwrap.dedent(LOADED), str(project), MODEL]
     loaded = set(subprocess.run(command, capture_output=True, check=True, text=True).stdout.split())
@@ -608,7 +608,7 @@ RUN = """
 
 
 def test_a_run_succeeds_after_kill_9(project: Path) -> None:
-    """A kill in the middle of indexing leaves nothing that blocks the next run."""
+    """A kill during indexing leaves nothing that blocks the next run."""
     for number in range(60):
         write_skill(project, f"bulk-{number}", f"Number {number} about {TOPICS[number % 8]} " * 8)
     for delay in (0.25, 0.5, 0.8, 1.1, 1.5):
@@ -631,7 +631,7 @@ def test_a_run_succeeds_after_kill_9(project: Path) -> None:
 def test_models_are_never_mixed(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each model has its own collection; its vectors never answer queries of another."""
+    """Each model has its own collection, whose vectors never answer queries of another model."""
     first = index(project)
     other = write_model(tmp_path / "other-model", dimension=8)
     second = index(project, model=str(other))
@@ -659,7 +659,7 @@ SHORTER = LONG[: LONG.index("## Part 4")]
 def test_a_run_succeeds_after_an_interruption_between_any_two_writes(
     project: Path, monkeypatch: pytest.MonkeyPatch, write: int
 ) -> None:
-    """An item with half its sections written or deleted counts as unfinished."""
+    """An item with only some of its sections written or deleted counts as unfinished."""
     write_skill(project, "long-one", "A skill with many parts", LONG)
     index(project)
     write_skill(project, "long-one", "A skill with fewer parts", SHORTER)

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 
-def test_the_embedding_runtime_leaves_nothing_in_the_home(tmp_path: Path) -> None:
-    """ONNX Runtime's telemetry is off: it creates no device id and no database."""
+def test_the_embedding_runtime_writes_nothing_to_the_home(tmp_path: Path) -> None:
+    """The telemetry of ONNX Runtime is off, so it stores no device id."""
     code = "import repertory.embedding.session; import onnxruntime"
     environment = {**os.environ, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     environment.pop("ORT_DISABLE_TELEMETRY", None)

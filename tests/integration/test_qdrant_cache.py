@@ -1,4 +1,4 @@
-"""The vector cache on a Qdrant server: concurrent creation, deletion, foreign points."""
+"""The vector cache on a Qdrant server."""
 
 import threading
 from collections.abc import Iterator
@@ -32,13 +32,13 @@ NAME = "repertory_vectors_all-minilm-l6-v2"
 
 @pytest.fixture
 def server() -> Iterator[QdrantStandIn]:
-    """An empty server."""
+    """An empty Qdrant server."""
     with QdrantStandIn() as made:
         yield made
 
 
-def test_workers_may_create_it_concurrently(server: QdrantStandIn) -> None:
-    """The first worker creates it; the vectors of all workers are stored."""
+def test_workers_may_create_the_cache_concurrently(server: QdrantStandIn) -> None:
+    """Only one of them creates the collection, and all vectors are stored."""
     start = threading.Barrier(6)
     keys = [vector_key(MINILM, str(number)) for number in range(6)]
     failed = []
@@ -61,15 +61,15 @@ def test_workers_may_create_it_concurrently(server: QdrantStandIn) -> None:
     assert set(QdrantVectorCache(server.url, None, MINILM).get(keys)) == set(keys)
 
 
-def test_vectors_come_back_exactly(server: QdrantStandIn) -> None:
-    """To the last bit, and at any length."""
+def test_a_vector_is_returned_unchanged(server: QdrantStandIn) -> None:
+    """It is neither rounded nor normalised."""
     cache = QdrantVectorCache(server.url, None, MINILM)
     cache.put({KEY: VECTOR})
     assert cache.get([KEY])[KEY].tobytes() == VECTOR.tobytes()
 
 
 def test_all_vectors_are_listed_with_their_keys(server: QdrantStandIn) -> None:
-    """As a backup takes them; more than one page."""
+    """A backup reads all pages of them."""
     model = msgspec.structs.replace(MINILM, dimension=4)
     vectors = {vector_key(model, str(n)): VECTOR[:4] * n for n in range(layout.CHUNK + 1)}
     cache = QdrantVectorCache(server.url, None, model)
@@ -81,7 +81,7 @@ def test_all_vectors_are_listed_with_their_keys(server: QdrantStandIn) -> None:
 
 
 def test_many_vectors_take_few_requests(server: QdrantStandIn) -> None:
-    """Each vector is sent once and asked for once, in chunks."""
+    """Vectors are sent and requested in chunks, each vector once."""
     model = msgspec.structs.replace(MINILM, dimension=4)
     keys = [vector_key(model, str(number)) for number in range(2 * layout.CHUNK + 1)]
     cache = QdrantVectorCache(server.url, None, model)
@@ -93,8 +93,8 @@ def test_many_vectors_take_few_requests(server: QdrantStandIn) -> None:
     assert written == asked == [layout.CHUNK, layout.CHUNK, 1]
 
 
-def test_it_is_made_for_reads_by_key(server: QdrantStandIn) -> None:
-    """Vectors are on disk as they are, and no graph is built, for nothing searches them."""
+def test_the_cache_is_optimised_for_reads_by_key(server: QdrantStandIn) -> None:
+    """Vectors are on disk, and no graph is built, because nothing searches them."""
     assert QdrantVectorCache(server.url, None, MINILM).count() == 0
     config = ask(server.url, "GET", f"/collections/{NAME}")["result"]["config"]
     assert config["params"]["vectors"] == {
@@ -106,7 +106,7 @@ def test_it_is_made_for_reads_by_key(server: QdrantStandIn) -> None:
 
 
 def test_a_closed_cache_cannot_be_used(server: QdrantStandIn) -> None:
-    """The message names it; closing twice is allowed."""
+    """The error names the cache; closing twice is allowed."""
     cache = QdrantVectorCache(server.url, None, MINILM)
     cache.put({KEY: VECTOR})
     cache.close()
@@ -117,7 +117,7 @@ def test_a_closed_cache_cannot_be_used(server: QdrantStandIn) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The API key of Qdrant is sent over an insecure connection")
-def test_it_is_used_with_the_key_of_the_server() -> None:
+def test_the_cache_uses_the_key_of_the_server() -> None:
     """Another key is refused."""
     with QdrantStandIn(api_key="right") as server:
         cache = QdrantVectorCache(server.url, "right", MINILM)
@@ -128,7 +128,7 @@ def test_it_is_used_with_the_key_of_the_server() -> None:
 
 
 def test_a_deleted_cache_is_created_again(server: QdrantStandIn) -> None:
-    """The first use reports an error; the next one finds an empty cache."""
+    """The first use reports the deletion; the next one finds an empty cache."""
     cache = QdrantVectorCache(server.url, None, MINILM)
     cache.put({KEY: VECTOR})
     QdrantStore(server.url).drop(NAME)
@@ -138,7 +138,7 @@ def test_a_deleted_cache_is_created_again(server: QdrantStandIn) -> None:
 
 
 def test_a_point_of_another_key_is_ignored(server: QdrantStandIn) -> None:
-    """Keys with the same prefix and foreign points are not treated as ours."""
+    """A key with the same prefix or a point of another program is not used as our vector."""
     cache = QdrantVectorCache(server.url, None, MINILM)
     alike = KEY[:16] + bytes(16)
     cache.put({KEY: VECTOR})
@@ -151,8 +151,8 @@ def test_a_point_of_another_key_is_ignored(server: QdrantStandIn) -> None:
     assert cache.get([KEY, alike]) == {}
 
 
-def test_it_is_not_an_index(server: QdrantStandIn) -> None:
-    """Its name contains no configuration, model or generation."""
+def test_the_cache_is_not_mistaken_for_an_index(server: QdrantStandIn) -> None:
+    """Its name has no configuration, model or generation."""
     QdrantVectorCache(server.url, None, MINILM).put({KEY: VECTOR})
     store = QdrantStore(server.url)
     assert store.collections() == [NAME]
@@ -163,7 +163,7 @@ def test_it_is_not_an_index(server: QdrantStandIn) -> None:
 
 
 def test_an_unavailable_server_is_an_error() -> None:
-    """The first use reports it; nothing is sent before."""
+    """The first use reports it; an invalid address is refused at once."""
     gone = QdrantVectorCache("http://127.0.0.1:9", None, MINILM)
     with pytest.raises(StoreError, match="cannot be reached"):
         gone.get([KEY])

@@ -1,4 +1,4 @@
-"""Several addresses of a Qdrant cluster, servers that ask to wait, and refusals by their status."""
+"""Qdrant clusters with several addresses, rate limits, and refused requests."""
 
 import base64
 import socket
@@ -33,22 +33,22 @@ QUERY_OF_ITEMS = VectorQuery(vector=direction(1), limit=1, keys=[item_key("a")])
 
 @pytest.fixture
 def server() -> Iterator[QdrantStandIn]:
-    """A server."""
+    """A stand-in for a Qdrant server."""
     with QdrantStandIn() as made:
         yield made
 
 
 @pytest.fixture
 def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds of each wait that a server asked for; nothing waits."""
+    """The seconds of each wait; the test itself does not wait."""
     seconds: list[float] = []
     monkeypatch.setattr(qdrant_cluster, "sleep", seconds.append)
     return seconds
 
 
 @pytest.mark.parametrize("number", [2, 3, 8])
-def test_requests_that_fail_together_leave_a_node_once(number: int) -> None:
-    """All of them reach the other node, however many have noticed."""
+def test_concurrent_failures_switch_nodes_once(number: int) -> None:
+    """All requests reach the other node, although each of them noticed the failure."""
     cluster = Cluster("http://away:1,http://there:2")
     all_asked = threading.Barrier(number)
     first = threading.local()
@@ -67,7 +67,7 @@ def test_requests_that_fail_together_leave_a_node_once(number: int) -> None:
 
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_an_invalid_request_is_refused(server: QdrantStandIn, status: int) -> None:
-    """To repeat it would not help; the message has the server's words."""
+    """A retry would not help; the error has the message of the server."""
     collection = QdrantStore(server.url).create("c", DIMENSION)
     server.refusals = [RefusedError(status, "Limit exceeded 256 > 10")]
     with pytest.raises(StoreRefusedError, match=rf"{status}.*Limit exceeded 256 > 10"):
@@ -76,8 +76,8 @@ def test_an_invalid_request_is_refused(server: QdrantStandIn, status: int) -> No
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 408, 429, 500, 502, 503])
-def test_what_may_change_is_no_refusal(server: QdrantStandIn, status: int) -> None:
-    """A key, a collection, a time limit, a rate limit, a node that is not ready."""
+def test_an_error_that_may_pass_is_no_refusal(server: QdrantStandIn, status: int) -> None:
+    """Keys, missing collections, timeouts, rate limits and starting nodes can be fixed."""
     collection = QdrantStore(server.url).create("c", DIMENSION)
     server.refusals = [RefusedError(status, "Not now")]
     with pytest.raises(StoreError) as caught:
@@ -89,7 +89,7 @@ def test_what_may_change_is_no_refusal(server: QdrantStandIn, status: int) -> No
 def test_a_write_waits_as_long_as_the_server_asks_for(
     server: QdrantStandIn, waited: list[float], status: int
 ) -> None:
-    """Then it is sent again."""
+    """It is sent again after the time in Retry-After."""
     collection = QdrantStore(server.url).create("c", DIMENSION)
     server.refusals = [RefusedError(status, "Slowly", after) for after in (2, 7)]
     collection.upsert([point("a")])
@@ -97,8 +97,8 @@ def test_a_write_waits_as_long_as_the_server_asks_for(
     assert collection.count() == 1
 
 
-def test_a_write_does_not_wait_for_ever(server: QdrantStandIn, waited: list[float]) -> None:
-    """Not longer than a limit at once, and not longer altogether."""
+def test_the_waiting_time_of_a_write_is_limited(server: QdrantStandIn, waited: list[float]) -> None:
+    """A single wait, the total and the number of waits are bounded."""
     collection = QdrantStore(server.url).create("c", DIMENSION)
     server.refusals = [RefusedError(429, "Slowly", int(MAX_RETRY_AFTER_S) + 1)]
     with pytest.raises(StoreError, match="Slowly"):
@@ -128,10 +128,10 @@ def test_a_write_does_not_wait_for_ever(server: QdrantStandIn, waited: list[floa
         lambda c: c.count(),
     ],
 )
-def test_a_read_does_not_wait(
+def test_a_read_fails_at_once_at_a_rate_limit(
     server: QdrantStandIn, waited: list[float], read: Callable[[QdrantCollection], object]
 ) -> None:
-    """A user waits for it, or a service that has more to do."""
+    """A user or a busy service is waiting for the result."""
     collection = QdrantStore(server.url).create("c", DIMENSION)
     server.refusals = [RefusedError(429, "Slowly", 1)]
     with pytest.raises(StoreError, match="Slowly"):
@@ -139,8 +139,8 @@ def test_a_read_does_not_wait(
     assert waited == []
 
 
-def test_a_kept_connection_that_the_server_closed_is_replaced() -> None:
-    """As after a restart; the read is sent again, on another connection, and nothing fails."""
+def test_a_reused_connection_that_the_server_closed_is_replaced() -> None:
+    """After a restart of the server, the read is sent again on a new connection."""
     with QdrantProcess() as process:
         collection = QdrantStore(process.url).create("c", DIMENSION)
         collection.upsert([point("a")])
@@ -152,10 +152,10 @@ def test_a_kept_connection_that_the_server_closed_is_replaced() -> None:
             collection.search(direction(1), 3)
 
 
-def test_a_read_goes_through_a_proxy_that_the_environment_names(
+def test_a_read_uses_the_proxy_in_the_environment(
     server: QdrantStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a write does; the proxy is asked for the whole address."""
+    """A server on this machine is asked directly."""
     collection = QdrantStore(server.url).create("c", DIMENSION)
     collection.upsert([point("a")])
     monkeypatch.setenv("http_proxy", server.url)
@@ -164,20 +164,20 @@ def test_a_read_goes_through_a_proxy_that_the_environment_names(
     assert len(QdrantCollection(behind, "c").search(direction(1), 3)) == 1
     assert server.requests[-1].headers["host"] == "qdrant.example:6333"
     behind.close()
-    monkeypatch.setenv("http_proxy", away())
-    here = QdrantServer(server.url, None)  # it is on this machine
+    monkeypatch.setenv("http_proxy", dead_address())
+    here = QdrantServer(server.url, None)  # on this machine
     assert len(QdrantCollection(here, "c").search(direction(1), 3)) == 1
     here.close()
 
 
-def away() -> str:
-    """The address of a node that was killed."""
+def dead_address() -> str:
+    """An address at which nothing answers."""
     return f"http://127.0.0.1:{free_port()}"
 
 
 def test_the_addresses_are_tried_in_turn(server: QdrantStandIn) -> None:
-    """Reads and writes go on with the next node, and stay there."""
-    store = QdrantStore(f"{away()}, {away()},{server.url}")
+    """Requests move on from unreachable nodes, and stay with one that answers."""
+    store = QdrantStore(f"{dead_address()}, {dead_address()},{server.url}")
     collection = store.create("c", DIMENSION)
     collection.upsert([point("a")])
     store.set_alias("alias", "c")
@@ -189,17 +189,17 @@ def test_the_addresses_are_tried_in_turn(server: QdrantStandIn) -> None:
     assert {request.headers["host"] for request in server.requests} == {server.url[7:]}
 
 
-def test_the_next_address_is_tried_first(server: QdrantStandIn) -> None:
-    """In the order in which they are given, so that an administrator may put near ones first."""
+def test_the_addresses_are_tried_in_the_given_order(server: QdrantStandIn) -> None:
+    """An administrator can put near nodes first."""
     with QdrantStandIn() as last:
-        store = QdrantStore(f"{away()},{server.url},{last.url}")
+        store = QdrantStore(f"{dead_address()},{server.url},{last.url}")
         assert store.collections() == []
         assert server.requests
         assert not last.requests
 
 
-def test_a_node_that_is_killed_is_left(server: QdrantStandIn) -> None:
-    """Its connections were in use."""
+def test_a_killed_node_is_replaced_by_the_next(server: QdrantStandIn) -> None:
+    """A request on an open connection to it succeeds."""
     first = QdrantStandIn()
     with first:
         store = QdrantStore(f"{first.url},{server.url}")
@@ -209,8 +209,8 @@ def test_a_node_that_is_killed_is_left(server: QdrantStandIn) -> None:
     assert server.requests
 
 
-def test_a_node_that_is_not_ready_is_left(server: QdrantStandIn) -> None:
-    """It answers 503 while it starts; if all do, that is the answer."""
+def test_a_node_that_is_not_ready_is_skipped(server: QdrantStandIn) -> None:
+    """A starting node answers 503; if all nodes do, that is the error."""
     with QdrantStandIn() as starting:
         collection = QdrantStore(f"{server.url},{starting.url}").create("c", DIMENSION)
         server.refusals = [RefusedError(503, "Starting")]
@@ -222,9 +222,9 @@ def test_a_node_that_is_not_ready_is_left(server: QdrantStandIn) -> None:
             collection.upsert([point("a")])
 
 
-def test_without_any_node_the_message_names_all() -> None:
-    """It says what to do."""
-    one, other = away(), away()
+def test_without_nodes_the_error_names_all_addresses() -> None:
+    """The error says that the cluster cannot be reached."""
+    one, other = dead_address(), dead_address()
     with pytest.raises(StoreError, match="cannot be reached") as caught:
         QdrantStore(f"{one},{other}").collections()
     assert f"{one}, {other}" in str(caught.value)
@@ -233,7 +233,7 @@ def test_without_any_node_the_message_names_all() -> None:
 def test_a_silent_node_delays_one_request(
     server: QdrantStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user has waited enough; the next request goes to another node."""
+    """That request fails at its timeout; the next one goes to another node."""
     monkeypatch.setattr(qdrant_connection, "QUERY_TIMEOUT_S", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
@@ -244,8 +244,8 @@ def test_a_silent_node_delays_one_request(
         assert store.collections() == []
 
 
-def test_the_addresses_have_one_path() -> None:
-    """Behind a proxy it is the same for all nodes."""
+def test_the_addresses_must_have_the_same_path() -> None:
+    """Behind a proxy, one path leads to all nodes."""
     with pytest.raises(StoreError, match="same path"):
         Cluster("http://a/one,http://b/two")
     assert Cluster("http://a/one,http://b/one/").shown == "http://a:6333/one, http://b:6333/one"
@@ -263,8 +263,8 @@ def test_the_addresses_have_one_path() -> None:
         ("http://user:secret@qdrant:7", "http://qdrant:7/c"),
     ],
 )
-def test_an_address_without_a_port_has_the_usual_one(url: str, address: str) -> None:
-    """443 for https, as behind an ingress, else Qdrant's own; the message shows it."""
+def test_an_address_without_a_port_uses_the_default_port(url: str, address: str) -> None:
+    """The default is 443 for https, and Qdrant's own port otherwise."""
     asked: list[str] = []
 
     def send(node: Node) -> Answer:
@@ -280,7 +280,7 @@ def test_an_address_without_a_port_has_the_usual_one(url: str, address: str) -> 
 @pytest.mark.parametrize("urls", ["https://a", "https://a,http://b"])
 @pytest.mark.parametrize("secret", ["API key", "password"])
 def test_a_secret_that_is_sent_unencrypted_is_a_warning(urls: str, secret: str) -> None:
-    """One address without encryption suffices."""
+    """One unencrypted address is enough for the warning."""
     key = "key" if secret == "API key" else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -296,10 +296,10 @@ def test_a_secret_that_is_sent_unencrypted_is_a_warning(urls: str, secret: str) 
 def test_a_proxy_before_a_node_gets_the_password_of_its_url(
     server: QdrantStandIn, monkeypatch: pytest.MonkeyPatch, *, is_proxied: bool
 ) -> None:
-    """By basic authentication; no other node gets it."""
+    """The password is sent by basic authentication, and to no other node."""
     other = server.another_node()
     urls = [server.url, other.url]
-    if is_proxied:  # behind a proxy that the environment names, too
+    if is_proxied:  # with a proxy in the environment
         monkeypatch.setenv("http_proxy", server.url)
         monkeypatch.delenv("no_proxy", raising=False)
         urls = ["http://a.example", "http://b.example"]
@@ -313,14 +313,14 @@ def test_a_proxy_before_a_node_gets_the_password_of_its_url(
     other.stop()
 
 
-def test_a_wrong_password_is_an_error() -> None:
-    """The message says to check it."""
+def test_a_missing_key_is_an_error_that_mentions_the_password() -> None:
+    """The server may be behind a proxy that expects a password."""
     with QdrantStandIn(api_key="right") as server, pytest.raises(StoreError, match="password"):
         QdrantServer(server.url, None).check_version()
 
 
 def test_a_server_behind_a_path_is_found(server: QdrantStandIn) -> None:
-    """Each request has the path of the address before its own."""
+    """Each request path begins with the path of the address."""
     with pytest.raises(StoreError, match="501"):
         QdrantStore(f"{server.url}/behind").collections()
     assert server.requests[-1].path == "/behind/collections"
@@ -329,8 +329,8 @@ def test_a_server_behind_a_path_is_found(server: QdrantStandIn) -> None:
     assert server.requests[-1].path == "/two%20words/k%C3%B6ln/collections"
 
 
-def test_new_collections_are_spread_as_the_settings_say(server: QdrantStandIn) -> None:
-    """None leaves it to the cluster."""
+def test_new_collections_use_the_configured_replication(server: QdrantStandIn) -> None:
+    """Without settings, the cluster uses its own defaults."""
     spread = Replication(replication_factor=3, shard_number=6, write_consistency_factor=2)
     QdrantStore(server.url, replication=spread).create("c", DIMENSION)
     params = ask(server.url, "GET", "/collections/c")["result"]["config"]["params"]
@@ -346,9 +346,9 @@ def test_new_collections_are_spread_as_the_settings_say(server: QdrantStandIn) -
 def test_the_settings_of_a_cluster_reach_index_and_cache(
     server: QdrantStandIn, tmp_path: Path
 ) -> None:
-    """Several addresses, and how new collections are spread."""
+    """Both use all addresses and the configured replication."""
     environment = {
-        "REPERTORY_QDRANT_URL": f"{away()},{server.url}",
+        "REPERTORY_QDRANT_URL": f"{dead_address()},{server.url}",
         "REPERTORY_REDIS_URL": "redis://127.0.0.1:1/0",
         "REPERTORY_QDRANT_REPLICATION_FACTOR": "2",
         "REPERTORY_QDRANT_SHARD_NUMBER": "4",
@@ -370,7 +370,7 @@ def test_the_settings_of_a_cluster_reach_index_and_cache(
 
 
 def test_readiness_follows_the_servers_optimizer(server: QdrantStandIn) -> None:
-    """While it works, the collection is not ready; after an error it never is, until a restart."""
+    """A collection is not ready while it is optimized; an error of the optimizer is raised."""
     collection = QdrantStore(server.url).create("c", DIMENSION)
     collection.upsert([point("a")])
     assert collection.is_ready()
@@ -387,7 +387,7 @@ def test_readiness_follows_the_servers_optimizer(server: QdrantStandIn) -> None:
 
 
 def test_a_server_that_was_restarted_is_told_to_optimize(server: QdrantStandIn) -> None:
-    """By itself it waits for the next write, lest it fails again at each start."""
+    """After a restart, a server waits for a write before it optimizes; we trigger it."""
     collection = QdrantStore(server.url).create("c", DIMENSION)
     server.optimizer("c", "works")
     assert ask(server.url, "GET", "/collections/c")["result"]["status"] == "grey"
@@ -400,7 +400,7 @@ def test_a_server_that_was_restarted_is_told_to_optimize(server: QdrantStandIn) 
 def test_optimizing_waits_for_the_server(
     server: QdrantStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until it is done, an hour at most."""
+    """It polls until the server is done or the timeout is over."""
     collection = QdrantStore(server.url).create("c", DIMENSION)
     server.optimizer("c", "works")
     polls: list[float] = []
@@ -435,7 +435,7 @@ def test_optimizing_waits_for_the_server(
 def test_limits_of_strict_mode_are_refusals(
     limits: dict[str, object], use: Callable[[QdrantCollection], object]
 ) -> None:
-    """An administrator has set them."""
+    """An administrator has set these limits, so a retry would not help."""
     with QdrantStandIn(strict_mode=limits | {"enabled": True}) as server:
         collection = QdrantStore(server.url).create("c", DIMENSION)
         with pytest.raises(StoreRefusedError, match="Bad request"):
@@ -445,7 +445,7 @@ def test_limits_of_strict_mode_are_refusals(
 
 
 def test_every_filter_has_its_index() -> None:
-    """A server may refuse filters of other fields."""
+    """A server may refuse filters on fields without an index."""
     limits = {"unindexed_filtering_retrieve": False, "unindexed_filtering_update": False}
     with QdrantStandIn(strict_mode=limits | {"enabled": True}) as server:
         collection = QdrantStore(server.url).create("c", DIMENSION)
@@ -458,10 +458,10 @@ def test_every_filter_has_its_index() -> None:
         assert collection.count() == 0
 
 
-def test_an_unknown_answer_names_the_versions(
+def test_an_answer_in_an_unknown_format_is_an_error(
     server: QdrantStandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such a server is available, but cannot be used."""
+    """The error names the supported versions."""
     QdrantStore(server.url).create("c", DIMENSION)
     monkeypatch.setattr(server, "_result", lambda *_: {"status": "purple"})
     with pytest.raises(StoreError, match=r"in an unknown format .* from 1\.16 to"):
@@ -469,7 +469,7 @@ def test_an_unknown_answer_names_the_versions(
 
 
 def test_answers_are_not_compressed(server: QdrantStandIn) -> None:
-    """TCP holds back the last pieces of a compressed answer for 40 ms."""
+    """TCP would delay the last packets of a compressed answer by 40 ms."""
     store = QdrantStore(server.url)
     collection = store.create("c", DIMENSION)
     collection.upsert([point("a")])

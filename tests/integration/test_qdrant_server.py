@@ -1,4 +1,4 @@
-"""Errors of a Qdrant server, and the strictness of its stand-in."""
+"""Requests to a Qdrant server, its errors, and the strictness of the stand-in."""
 
 import contextlib
 import datetime
@@ -36,7 +36,7 @@ DAY = datetime.timedelta(days=1)
 
 
 def test_only_sections_that_exist_are_deleted() -> None:
-    """Items without old sections, as all of a first index, cost no deletion."""
+    """Items without obsolete sections, such as those of a first index, cost no deletion."""
 
     def deletions() -> int:
         return sum(request.path.endswith("/points/delete") for request in server.requests)
@@ -51,8 +51,8 @@ def test_only_sections_that_exist_are_deleted() -> None:
         assert collection.count() == 2
 
 
-def test_each_chunk_of_items_is_asked_about_its_sections() -> None:
-    """A chunk without any does not end the deletion."""
+def test_sections_are_deleted_in_every_chunk() -> None:
+    """A chunk without obsolete sections does not end the deletion."""
     items = [f"item {number}" for number in range(layout.CHUNK + 1)]
     with QdrantStandIn() as server, QdrantStore(server.url).create("c", DIMENSION) as collection:
         collection.upsert([point(items[-1]), point(items[-1], section=0)])
@@ -74,8 +74,8 @@ def test_items_are_deleted_in_chunks() -> None:
     assert [item for chunk in deletions for item in chunk] == items
 
 
-def test_states_come_without_records() -> None:
-    """Records are most of what is stored, and a diff of a whole source needs none."""
+def test_states_are_read_without_records() -> None:
+    """Records are most of the stored data, and comparing a source does not need them."""
     with QdrantStandIn() as server, QdrantStore(server.url).create("c", DIMENSION) as collection:
         collection.upsert([point("a")])
         assert [state.item for state in collection.states()] == ["a"]
@@ -93,8 +93,8 @@ def test_states_come_without_records() -> None:
         RefusedError(400, "Wrong input: Collection `c` already exists!"),
     ],
 )
-def test_a_name_that_is_taken_is_named(refused: RefusedError) -> None:
-    """Another process may make a collection of that name at the same time."""
+def test_a_collection_name_that_is_taken_is_an_error(refused: RefusedError) -> None:
+    """Another process may create the collection at the same time."""
     with QdrantStandIn() as server:
         server.refusals = [refused]
         with pytest.raises(StoreError, match="The collection c already exists"):
@@ -106,7 +106,7 @@ def test_a_name_that_is_taken_is_named(refused: RefusedError) -> None:
     [(400, "Wrong input: vectors"), (500, "Alias already exists"), (410, "Gone")],
 )
 def test_another_refusal_of_a_new_collection_is_shown(status: int, message: str) -> None:
-    """It does not say that there is one of that name."""
+    """It is not mistaken for a name that is taken."""
     with QdrantStandIn() as server:
         server.refusals = [RefusedError(status, message)]
         with pytest.raises(StoreError, match=f"answered {status}.*{message}"):
@@ -115,7 +115,7 @@ def test_another_refusal_of_a_new_collection_is_shown(status: int, message: str)
 
 @pytest.mark.filterwarnings("ignore:The password of Qdrant is sent over an insecure connection")
 def test_an_unavailable_server_is_an_error() -> None:
-    """The message names the server, without the user and the password in its URL."""
+    """The error names the server, without the user and the password in its URL."""
     with QdrantStandIn() as server:
         url = server.url.replace("//", "//user:secret@")
     with pytest.raises(StoreError, match="cannot be reached") as caught:
@@ -128,13 +128,13 @@ def test_an_unavailable_server_is_an_error() -> None:
     "url", ["", "localhost:6333", "ftp://host", "http://", "http://[x", "http://h:x"]
 )
 def test_an_invalid_url_is_refused(url: str) -> None:
-    """Before anything is sent."""
+    """The error shows the form of a valid URL."""
     with pytest.raises(StoreError, match="must look like"):
         QdrantStore(url)
 
 
-def test_a_server_that_stops_and_starts_again() -> None:
-    """Each call reports the outage; a collection that is gone is named."""
+def test_a_missing_collection_and_a_stopped_server_are_different_errors() -> None:
+    """The error for a missing collection names it."""
     with QdrantStandIn() as server:
         store = QdrantStore(server.url)
         collection = store.create("c", DIMENSION)
@@ -156,14 +156,14 @@ QUERIES: list[Callable[[QdrantStore, QdrantCollection], object]] = [
 
 
 def test_a_silent_server_fails_a_query_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query has its own timeout, far below that of a write."""
+    """The timeout of a query is far below that of a write."""
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor() as threads:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setattr(qdrant_connection, "TIMEOUT_S", 1_000)
         monkeypatch.setattr(qdrant_connection, "QUERY_TIMEOUT_S", 1)
         store = QdrantStore(url)
         server = QdrantServer(url, None)
-        collection = QdrantCollection(server, "c")  # opening it would be a query, too
+        collection = QdrantCollection(server, "c")  # opening it would itself be a query
         asked = [threads.submit(query, store, collection) for query in QUERIES]
         for query in asked:
             with pytest.raises(StoreError, match="cannot be reached"):
@@ -171,7 +171,7 @@ def test_a_silent_server_fails_a_query_soon(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_server_that_is_killed_is_used_again_after_its_restart() -> None:
-    """All writes survive, and the same objects continue to work with many threads."""
+    """All writes survive, and the same objects continue to work from many threads."""
     with QdrantProcess() as server:
         store = QdrantStore(server.url)
         collection = store.create("c", DIMENSION)
@@ -197,7 +197,7 @@ def test_a_server_that_is_killed_is_used_again_after_its_restart() -> None:
 
 @pytest.mark.filterwarnings("ignore:The API key of Qdrant is sent over an insecure connection")
 def test_a_wrong_key_is_an_error() -> None:
-    """The message says to check the key, and does not show it."""
+    """The error asks the user to check the key, but does not show it."""
     with QdrantStandIn(api_key="right") as server:
         assert QdrantStore(server.url, "right").collections() == []
         with pytest.raises(StoreError, match="API key") as caught:
@@ -205,8 +205,8 @@ def test_a_wrong_key_is_an_error() -> None:
         assert "wrong" not in str(caught.value)
 
 
-def test_a_key_is_read_without_the_white_space_around_it() -> None:
-    """Such as the line end of a mounted secret; what can be no key is refused, and not shown."""
+def test_white_space_around_a_key_is_removed() -> None:
+    """A mounted secret may end with a line break; invalid characters are refused."""
     with QdrantStandIn(api_key="right") as server, pytest.warns(match="insecure connection"):
         assert QdrantStore(server.url, " right\n").collections() == []
     for key in ("sec\nret", "sécret"):
@@ -215,15 +215,15 @@ def test_a_key_is_read_without_the_white_space_around_it() -> None:
         assert key not in str(caught.value)
 
 
-def test_a_host_that_cannot_be_one_is_an_error() -> None:
-    """As one that does not exist."""
+def test_an_invalid_host_name_is_an_error() -> None:
+    """It is reported like a host that does not exist."""
     for host in ("a..b", "a" * 64 + ".example"):
         with pytest.raises(StoreError, match="cannot be reached"):
             QdrantStore(f"http://{host}:6333").collections()
 
 
-def test_a_large_write_has_its_time_for_each_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not for the whole, which a slow network may take long to transfer, as ``sendall`` has it."""
+def test_the_timeout_of_a_large_write_applies_to_each_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow network may need longer for the whole write, so sendall is not used."""
     with QdrantProcess() as server:
         monkeypatch.setattr(socket.socket, "sendall", lambda *_: pytest.fail("has one timeout"))
         collection = QdrantStore(server.url).create("c", DIMENSION)
@@ -234,7 +234,7 @@ def test_a_large_write_has_its_time_for_each_part(monkeypatch: pytest.MonkeyPatc
 
 
 def self_signed(folder: Path) -> ssl.SSLContext:
-    """What a server needs to encrypt."""
+    """The TLS context of a server with a self-signed certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
@@ -247,10 +247,10 @@ def self_signed(folder: Path) -> ssl.SSLContext:
     return context
 
 
-def test_a_large_write_is_sent_again_if_an_encrypted_connection_was_closed(
+def test_a_large_write_is_sent_again_if_a_tls_connection_was_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A proxy closes connections when it reloads; the part that was sent is lost."""
+    """A proxy closes idle connections when it reloads its configuration."""
     monkeypatch.setattr(qdrant_requests, "trusted", ssl._create_unverified_context)
     context, size = self_signed(tmp_path), 3 << 20
     with socket.create_server(("127.0.0.1", 0)) as listening, ThreadPoolExecutor() as threads:
@@ -272,14 +272,14 @@ def test_a_large_write_is_sent_again_if_an_encrypted_connection_was_closed(
         node = Node("https", "127.0.0.1", listening.getsockname()[1])
         with contextlib.closing(Direct({})) as requests:
             requests.send(node, Request("PUT", "/", b"1", 10))
-            time.sleep(0.2)  # it has closed the connection
+            time.sleep(0.2)  # until the server has closed the connection
             answer = requests.send(node, Request("PUT", "/", bytes(size), 10))
         assert answer == Answer(200, b"{}", "")
         served.result()
 
 
 def test_a_server_too_old_for_conditional_writes_is_refused() -> None:
-    """It would ignore the condition, so no collection is created or opened on it."""
+    """It would ignore the condition, so collections are neither created nor opened on it."""
     with QdrantStandIn(version="1.15.4") as server:
         store = QdrantStore(server.url)
         with pytest.raises(StoreError, match=r"1\.16 or newer"):
@@ -288,10 +288,10 @@ def test_a_server_too_old_for_conditional_writes_is_refused() -> None:
             store.open("c")
 
 
-def test_a_server_newer_than_those_we_know_is_used_with_a_warning(
+def test_an_unknown_newer_server_is_used_with_a_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It may answer otherwise."""
+    """Its answers may differ."""
     major, minor = NEWEST_SERVER
     for distance, warnings in ((0, []), (1, ["qdrant_version_differs"])):
         caplog.clear()
@@ -301,7 +301,7 @@ def test_a_server_newer_than_those_we_know_is_used_with_a_warning(
 
 
 def test_a_collection_is_made_for_little_memory_and_has_a_graph() -> None:
-    """Vectors and payloads are on disk, int8 copies in memory; the graph begins as embedded."""
+    """Vectors and payloads are on disk, and int8 copies of the vectors are in memory."""
     with QdrantStandIn() as server:
         QdrantStore(server.url).create("c", DIMENSION)
         config = ask(server.url, "GET", "/collections/c")["result"]["config"]
@@ -349,7 +349,7 @@ PLAIN = """{"vectors": {"size": 4, "distance": "Cosine"}, "hnsw_config": {},
     ],
 )
 def test_the_stand_in_refuses_unknown_requests(method: str, path: str, body: object) -> None:
-    """An unknown call, parameter, field or condition is answered with 501."""
+    """An unknown path, parameter, field or condition is answered with 501."""
     with QdrantStandIn() as server:
         QdrantStore(server.url).create("c", DIMENSION)
         with pytest.raises(urllib.error.HTTPError, match="501") as caught:

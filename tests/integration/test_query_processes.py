@@ -1,4 +1,4 @@
-"""`repertory api --processes`: several processes behind one port keep every promise of one."""
+"""`repertory api --processes`: several processes behind one port behave like one server."""
 
 import json
 import os
@@ -24,7 +24,7 @@ NEEDS_PROC = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="th
 
 @pytest.fixture
 def team(tmp_path: Path, qdrant_url: str) -> Team:
-    """A team with two query processes and a fast model, not started yet."""
+    """A team with two query processes and a fast model, not yet started."""
     model = str(write_model(tmp_path / "model"))
     team = Team(qdrant_url, settings={"REPERTORY_SEARCH_MODEL": model})
     team.api = team.service("api", "api", "--processes", str(PROCESSES))
@@ -33,7 +33,7 @@ def team(tmp_path: Path, qdrant_url: str) -> Team:
 
 
 def processes(team: Team) -> dict[int, int]:
-    """The ids of the processes that answer, by their number."""
+    """The process ids that answer, by process number."""
     found: dict[int, int] = {}
     for _ in range(30):
         process = team.get("/stats")["process"]
@@ -43,7 +43,7 @@ def processes(team: Team) -> dict[int, int]:
 
 
 def runs(pid: int) -> bool:
-    """Whether a process runs."""
+    """Whether a process is alive."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
@@ -52,13 +52,13 @@ def runs(pid: int) -> bool:
 
 
 def samples(team: Team) -> list[Any]:
-    """The samples of the metrics."""
+    """All samples of the metrics."""
     families = text_string_to_metric_families(team.metrics())
     return [one for family in families for one in family.samples]
 
 
 def answered(team: Team) -> float:
-    """The searches that the metrics count."""
+    """The number of searches in the metrics."""
     return sum(
         float(one.value)
         for one in samples(team)
@@ -70,8 +70,8 @@ def answered(team: Team) -> float:
 
 @pytest.mark.timeout(240)
 @NEEDS_PROC
-def test_a_process_that_dies_is_replaced_and_nothing_is_forgotten(team: Team) -> None:
-    """Others answer meanwhile, counters go on, the log is whole, and all end together."""
+def test_a_process_that_dies_is_replaced_without_losing_counts(team: Team) -> None:
+    """Other processes answer meanwhile, the log is complete, and all processes end together."""
     with team:
         team.ready()
         team.wait(lambda: team.first("bread") == "project/bread")
@@ -82,11 +82,11 @@ def test_a_process_that_dies_is_replaced_and_nothing_is_forgotten(team: Team) ->
             team.search("bread")
         assert answered(team) == counted + 20
         log = team.folder / "data" / "audit" / "audit.jsonl"
-        team.wait(lambda: str(before[1]) in log.read_text())  # lines are written together
+        team.wait(lambda: str(before[1]) in log.read_text())  # lines are written in batches
         os.kill(before[1], signal.SIGKILL)
         team.wait(lambda: not runs(before[1]))
         for _ in range(20):
-            team.search("bread")  # no connection is refused, and none waits for the new process
+            team.search("bread")  # no request is refused or waits for the new process
         team.wait(lambda: processes(team).get(1, before[1]) != before[1])
         after = processes(team)
         assert after[2] == before[2]
@@ -105,14 +105,14 @@ def test_a_process_that_dies_is_replaced_and_nothing_is_forgotten(team: Team) ->
 
 @pytest.mark.timeout(240)
 @NEEDS_PROC
-def test_they_count_together_and_end_with_the_one_that_started_them(team: Team) -> None:
-    """The limit is that of one server; kill -9 of the first process and Ctrl-C leave no other."""
+def test_processes_share_a_rate_limit_and_end_with_their_parent(team: Team) -> None:
+    """A kill -9 of the parent or Ctrl-C leaves no process behind."""
     team.environment["REPERTORY_SERVER_REQUESTS_PER_MINUTE"] = str(LIMIT)
     team.api.start()
     try:
         team.wait(lambda: len(team.api.events("serving")) == PROCESSES)
         counts = Counter(team.request("GET", "/items")[0] == 429 for _ in range(3 * LIMIT))
-        assert LIMIT <= counts[False] <= 1.5 * LIMIT  # some more with each second that it takes
+        assert LIMIT <= counts[False] <= 1.5 * LIMIT  # the limit is refilled while the test runs
         served = {one["process"] for one in team.api.events("request")}
         assert len(served) == PROCESSES
         os.kill(team.api.pid, signal.SIGKILL)
@@ -128,7 +128,7 @@ def test_they_count_together_and_end_with_the_one_that_started_them(team: Team) 
         team.__exit__(None, None, None)
 
 
-def test_settings_without_a_team_are_refused_at_once(tmp_path: Path) -> None:
-    """No process is started."""
+def test_several_processes_need_the_settings_of_a_team(tmp_path: Path) -> None:
+    """No process is started without them."""
     with pytest.raises(ConfigurationError, match="REPERTORY_REDIS_URL"):
         run(load({"data_dir": str(tmp_path)}, tmp_path, {}), 2)

@@ -1,4 +1,4 @@
-"""Reconciliation: what is stored is compared with the ledger, slice by slice."""
+"""Reconciliation compares the collection with the ledger, slice by slice."""
 
 import pytest
 from msgspec.structs import replace
@@ -20,7 +20,7 @@ def indexed(steer: Steer, *names: str) -> SteeredTeam:
     return team
 
 
-def test_a_reconcile_finds_what_nothing_announced(steer: Steer) -> None:
+def test_a_reconcile_finds_unannounced_changes(steer: Steer) -> None:
     """An item that vanished from the collection is written again."""
     team = indexed(steer, "a")
     with team.store.open(team.active) as collection:
@@ -36,7 +36,7 @@ def test_a_reconcile_finds_what_nothing_announced(steer: Steer) -> None:
 def test_a_damaged_item_is_written_again_or_removed(
     steer: Steer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is named, and hides nothing else that differs."""
+    """The log names it, and other differences are repaired too."""
     team = indexed(steer, *NAMES)
     (folder,) = team.folders
     with team.store.open(team.active) as collection, monkeypatch.context() as damaging:
@@ -60,11 +60,11 @@ def test_a_damaged_item_is_written_again_or_removed(
 def test_a_reconcile_compares_slices(
     steer: Steer, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    """What differs in any of them is sent again, and nothing else."""
+    """Items that differ in any slice are sent again, and no others."""
     monkeypatch.setattr(ledgers, "SLICE", size)
     team = indexed(steer, *NAMES)
     for lost in ("a", "def", "g", NAMES, ""):
-        for _ in range(2 * len(NAMES)):  # an earlier pass goes on
+        for _ in range(2 * len(NAMES)):  # an earlier pass may still run
             team.tick(POLL_INTERVAL_S)
         with team.store.open(team.active) as collection:
             collection.delete_items([f"team/{name}" for name in lost], 2**52)
@@ -80,7 +80,7 @@ def test_a_reconcile_compares_slices(
 def test_a_build_is_published_after_a_pass_without_a_difference(
     steer: Steer, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    """What got lost in it meanwhile is written again first."""
+    """An item that the build lost is written again first."""
     monkeypatch.setattr(ledgers, "SLICE", size)
     for lost in NAMES:
         team = indexed(steer, *NAMES)
@@ -101,7 +101,7 @@ def test_a_build_is_published_after_a_pass_without_a_difference(
 
 
 def rebuilding(team: SteeredTeam) -> str:
-    """Have a build written whose comparison has begun; returns its collection."""
+    """Start a build, write its items, begin its comparison, and return its collection."""
     before = team.active
     team.rebuild()
     while team.queue.jobs:
@@ -115,7 +115,7 @@ def rebuilding(team: SteeredTeam) -> str:
 
 
 def save(team: SteeredTeam, *, deleted: str = "") -> None:
-    """Save an item or delete one, and have the jobs done."""
+    """Save or delete an item, and run all jobs."""
     (folder,) = team.folders
     if deleted:
         folder.delete(deleted)
@@ -128,10 +128,10 @@ def save(team: SteeredTeam, *, deleted: str = "") -> None:
 
 @pytest.mark.parametrize("size", [2, 3, 7])
 @pytest.mark.parametrize("deleted", ["", "a", "g"])
-def test_a_build_is_published_although_others_save(
+def test_a_build_is_published_despite_concurrent_saves(
     steer: Steer, monkeypatch: pytest.MonkeyPatch, size: int, deleted: str
 ) -> None:
-    """One pass over the slices is enough, with a save between any two of them."""
+    """One pass over the slices is enough, although a save falls between any two of them."""
     team = indexed(steer, *NAMES)
     monkeypatch.setattr(ledgers, "SLICE", size)
     target = rebuilding(team)
@@ -147,11 +147,11 @@ def test_a_build_is_published_although_others_save(
     assert not team.coordinator.is_verifying
 
 
-def test_what_is_sent_during_a_comparison_is_compared(
+def test_items_that_are_sent_during_a_comparison_are_compared(
     steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A build without it is not published, whichever slices were read before."""
-    for slices in range(1, 3):  # one more is compared while it is pending
+    """A build that lost such an item is not published, whichever slices were compared before."""
+    for slices in range(1, 3):  # one slice more is compared while the save is pending
         team = indexed(steer, *NAMES)
         monkeypatch.setattr(ledgers, "SLICE", 2)
         target = rebuilding(team)
@@ -168,10 +168,10 @@ def test_what_is_sent_during_a_comparison_is_compared(
         assert team.indexed() == {f"team/{name}" for name in NAMES}
 
 
-def test_many_items_that_are_sent_during_a_comparison_take_another(
+def test_many_items_that_are_sent_during_a_comparison_need_another_pass(
     steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No more than a slice is read at a time."""
+    """At most one slice is read at a time."""
     team = indexed(steer, *NAMES)
     monkeypatch.setattr(ledgers, "SLICE", 2)
     target = rebuilding(team)

@@ -1,4 +1,4 @@
-"""Redis killed, restarted, flushed, full and hanging: clear errors, and recovery."""
+"""Redis is killed, restarted, flushed, full or hanging: clear errors, and recovery."""
 
 import os
 import signal
@@ -63,13 +63,13 @@ CALLS: dict[str, Callable[[RedisServer], object]] = {
 
 @pytest.fixture
 def process() -> Iterator[RedisProcess]:
-    """A Redis of the test's own."""
+    """A Redis for a single test."""
     with RedisProcess() as running:
         yield running
 
 
 def test_an_unavailable_server_is_an_error(process: RedisProcess) -> None:
-    """Every call raises StoreError with the server's name; the same objects recover."""
+    """Every call raises StoreError with the address of the server; the same objects recover."""
     server = RedisServer(process.url)
     for call in CALLS.values():
         call(server)
@@ -83,7 +83,7 @@ def test_an_unavailable_server_is_an_error(process: RedisProcess) -> None:
 
 
 def test_a_restart_between_two_calls_is_harmless(process: RedisProcess) -> None:
-    """Connections and scripts are restored within the next call."""
+    """The next call restores connections and scripts."""
     server = RedisServer(process.url)
     for call in CALLS.values():
         call(server)
@@ -93,7 +93,7 @@ def test_a_restart_between_two_calls_is_harmless(process: RedisProcess) -> None:
 
 @pytest.mark.parametrize("persistent", [False, True])
 def test_a_restart_is_a_gap(persistent: bool) -> None:
-    """After a restart every position is a gap: the last announcements may be missing."""
+    """Every older position is a gap, because the last announcements may be lost."""
     with RedisProcess(persistent=persistent) as process:
         deltas = RedisDeltas(RedisServer(process.url))
         empty = deltas.position("c")
@@ -110,7 +110,7 @@ def test_a_restart_is_a_gap(persistent: bool) -> None:
 
 
 def test_a_flush_is_a_gap(process: RedisProcess) -> None:
-    """After a flush every position is a gap, whatever was announced before the next read."""
+    """Every older position is a gap, whatever was announced before the next read."""
     deltas = RedisDeltas(RedisServer(process.url))
     for announced in range(3):
         positions = [deltas.position("c")]
@@ -138,7 +138,7 @@ def test_a_flush_is_a_gap_for_waiting_readers(process: RedisProcess, announced: 
 
 
 def test_a_crash_is_an_error_for_waiting_readers(process: RedisProcess) -> None:
-    """They get an error well before their timeout."""
+    """They get the error well before their timeout."""
     deltas = RedisDeltas(RedisServer(process.url))
     position = deltas.position("c")
     found: list[str] = []
@@ -156,8 +156,8 @@ def test_a_crash_is_an_error_for_waiting_readers(process: RedisProcess) -> None:
     assert "cannot be reached" in found[0]
 
 
-def test_a_flush_leaves_nothing(process: RedisProcess) -> None:
-    """Afterwards, each port is empty."""
+def test_every_adapter_is_empty_after_a_flush(process: RedisProcess) -> None:
+    """No adapter keeps old data in memory."""
     server = RedisServer(process.url)
     for name in ("record deletions", "take", "add", "attempt", "report", "count", "save"):
         CALLS[name](server)
@@ -201,10 +201,10 @@ def test_a_damaged_snapshot_is_detected(
 @pytest.mark.parametrize(
     "segments", [{"s": 10**15}, {f"s{number}": 10_000 for number in range(1_000)}, {"s": -1}]
 )
-def test_a_snapshot_of_too_many_pieces_is_none(
+def test_a_snapshot_with_too_many_pieces_is_ignored(
     redis_server: RedisProcess, segments: dict[str, int]
 ) -> None:
-    """A stranger may write any number of them, and each is one more request."""
+    """Anybody with access to Redis could write it, and each piece costs a request."""
     server = RedisServer(redis_server.url)
     server.client.flushall()
     server.client.set("repertory:words:c", msgspec.msgpack.encode([b"head", segments]))
@@ -215,7 +215,7 @@ def test_a_snapshot_of_too_many_pieces_is_none(
 
 
 def test_a_wrong_password_is_an_error() -> None:
-    """A missing one too; the message does not show it."""
+    """A missing password is an error too, and the error does not show the password."""
     with RedisProcess(password="hunter2") as process:
         RedisStatus(RedisServer(process.url)).report("watch", {})
         for wrong in (":hunter3@", "user:hunter3@", ""):
@@ -247,7 +247,7 @@ def test_a_full_server_is_an_error(process: RedisProcess) -> None:
 def test_a_server_that_hangs_times_out(
     process: RedisProcess,
 ) -> None:
-    """It accepts connections and does not answer."""
+    """It accepts connections, but does not answer."""
     server = RedisServer(process.url, timeout=0.2)
     claims = RedisClaims(server)
     claims.take(["a"], 60)
@@ -259,7 +259,7 @@ def test_a_server_that_hangs_times_out(
 
 
 def test_another_program_at_the_port_is_an_error() -> None:
-    """A server without Redis's protocol is not treated as one."""
+    """A server with another protocol is not mistaken for Redis."""
 
     class Talker(socketserver.BaseRequestHandler):
         def handle(self) -> None:
@@ -278,7 +278,7 @@ def test_another_program_at_the_port_is_an_error() -> None:
 
 
 def test_a_key_of_another_type_is_an_error(redis_server: RedisProcess) -> None:
-    """The error says so; saving replaces it."""
+    """The error names the type, and the next save replaces the key."""
     server = RedisServer(redis_server.url)
     server.client.rpush("repertory:words:c", "text")
     with pytest.raises(StoreError, match="failed: WRONGTYPE"):
@@ -288,7 +288,7 @@ def test_a_key_of_another_type_is_an_error(redis_server: RedisProcess) -> None:
 
 
 def test_all_keys_have_one_prefix(redis_server: RedisProcess) -> None:
-    """A shared Redis holds our keys only under ``repertory:``."""
+    """In a shared Redis, all our keys start with ``repertory:``."""
     server = RedisServer(redis_server.url)
     RedisTombstones(server).record_deletions("c", {"a": 1})
     RedisClaims(server).take(["a"], 60)

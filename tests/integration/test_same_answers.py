@@ -1,4 +1,4 @@
-"""A one-shot command and a server give the same answers and the same statistics."""
+"""A one-shot command and a server give the same answers and statistics."""
 
 import shutil
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ QUERIES = [
     "a",
 ]
 A_QUERY = Query(text="a")
-# They differ by nature: times, a revision made of the time, and what processes have done.
+# These differ between runs: times, a revision made from the time, and counts of processes.
 VARYING = {"at", "seen", "indexVersion", "counters", "workers", "watch"}
 
 
@@ -44,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def cli_of(folder: Path, name: str) -> Cli:
-    """The command line with a data directory of its own."""
+    """The command line with its own data directory."""
     home = folder.parent / "home"
     home.mkdir(exist_ok=True)
     cli = Cli(home, folder.parent / name)
@@ -73,7 +73,7 @@ def server(folder: Path) -> Iterator[tuple[Cli, Serve]]:
             is_scanned = all(source.seen or source.error for source in stats.sources)
             is_idle = stats.watch is not None and not stats.watch.pending
             is_built = is_scanned and is_idle and stats.building is None
-            # Searches read the reports of the watch a moment later.
+            # Searches read the report of the watch a moment later.
             return is_built and not any(
                 "first index" in one for one in client.search(A_QUERY).notices
             )
@@ -83,7 +83,7 @@ def server(folder: Path) -> Iterator[tuple[Cli, Serve]]:
 
 
 def essence(answer: Answer) -> Answer:
-    """An answer without its cosines, and without the revision, which is made of the time."""
+    """An answer without cosines, which may differ slightly, and without its revision."""
     hits = [
         replace(hit, evidence=replace(hit.evidence, semantic=None, cosine=None))
         for hit in answer.hits
@@ -95,7 +95,7 @@ def essence(answer: Answer) -> Answer:
 def test_answers_are_the_same(
     folder: Path, one_shot: Cli, server: tuple[Cli, Serve], text: str
 ) -> None:
-    """The same hits in the same order, with the same confidences, reasons and evidence."""
+    """Hits, their order, confidences, reasons and evidence are equal."""
     data = one_shot.environment["REPERTORY_DATA_DIR"]
     with repertory.open(folder, data_dir=data, model=MODEL) as session:
         alone = session.search(text, limit=20, threshold=0.0)
@@ -107,13 +107,13 @@ def test_answers_are_the_same(
 
 
 def cosines(answer: Answer) -> list[float]:
-    """The cosine of each hit; 2 where it has none."""
+    """The cosine of each hit, or 2 if it has none."""
     found = [hit.evidence.cosine for hit in answer.hits]
     return [2.0 if one is None else one for one in found]
 
 
 def test_statistics_are_the_same(folder: Path, one_shot: Cli, server: tuple[Cli, Serve]) -> None:
-    """``repertory stats --output json`` has the same keys and values, apart from times."""
+    """``repertory stats --output json`` has equal keys, and equal values except times."""
     alone = one_shot.json(folder, "stats")
     served = server[0].json(folder, "stats")
     assert alone["items"] > 0
@@ -122,7 +122,7 @@ def test_statistics_are_the_same(folder: Path, one_shot: Cli, server: tuple[Cli,
 
 
 def keys(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """The keys of an object, also those of objects within it, except in lists of processes."""
+    """The keys of an object and of nested objects, without the values in lists."""
     if isinstance(value, dict):
         return {
             key: None if key in VARYING - {"watch"} else keys(one) for key, one in value.items()
@@ -131,7 +131,7 @@ def keys(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def steady(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """A value without what differs by nature."""
+    """A value without the keys that differ between runs."""
     if isinstance(value, dict):
         return {key: steady(one) for key, one in value.items() if key not in VARYING}
     return [steady(one) for one in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""The HTTP API against its OpenAPI document: valid requests are answered, others refused."""
+"""The HTTP API matches its OpenAPI document for generated requests."""
 
 import json
 import os
@@ -14,8 +14,8 @@ from tests.support.command_line import TOOLS
 from tests.support.listening import served
 from tests.support.query_service import indexed_server
 
-# An address may also be refused for its length. Functions say in their contracts' words what no
-# schema of theirs may say, such as that a query is blank or that a file is not there.
+# A long address may also be refused with 414. Functions refuse some arguments that their schemas
+# cannot exclude, such as a blank query or a missing file.
 SETTINGS = """
 checks.negative_data_rejection.expected-statuses = [400, 404, 405, 406, 413, 414, 415, 422]
 
@@ -42,7 +42,7 @@ def url(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.timeout(360)
 def test_the_api_matches_its_description(url: str, tmp_path: Path) -> None:
-    """No server error, no undescribed answer, no invalid request that is accepted."""
+    """No request causes a server error or an undescribed answer, and no invalid one is accepted."""
     (tmp_path / "schemathesis.toml").write_text(SETTINGS)
     options = {"--phases": "examples,coverage,fuzzing", "--seed": "7", "--max-examples": "6"}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""A search over a Qdrant server, with both arms."""
+"""Hybrid searches on a Qdrant server."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ QUERIES = [
 
 @contextmanager
 def engine_on(server: QdrantStandIn) -> Iterator[SearchEngine]:
-    """A search engine whose vectors are on a server."""
+    """A search engine whose vectors are on a Qdrant server."""
     counts = WordCounts()
     with QdrantStore(server.url).create("c", DIMENSION) as collection:
         collection.upsert([point for item in ITEMS for point in points_of(item, counts)])
@@ -51,7 +51,7 @@ def engine_on(server: QdrantStandIn) -> Iterator[SearchEngine]:
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.text[:20])
 def test_a_search_makes_at_most_two_requests(query: Query) -> None:
-    """One for all that it asks of the vectors, and one for the items that it shows."""
+    """One request is for all vector queries, and one for the records of the shown items."""
     with QdrantStandIn() as server, engine_on(server) as engine:
         server.requests.clear()
         answer = engine.search(query)
@@ -62,8 +62,8 @@ def test_a_search_makes_at_most_two_requests(query: Query) -> None:
     assert [hit.id for hit in answer.hits] == [hit.id for hit in alone.hits]
 
 
-def test_a_server_that_refuses_a_search_leaves_the_words() -> None:
-    """The answer says why."""
+def test_keywords_answer_if_the_server_refuses_a_search() -> None:
+    """The answer gives the reason."""
     with QdrantStandIn() as server, engine_on(server) as engine:
         server.refusals = [RefusedError(400, "Exact search disabled!")]
         answer = engine.search(Query(text="bread"))

@@ -43,7 +43,7 @@ def index(tmp_path: Path) -> Iterator[SkillDiscoveryIndex]:
 
 @pytest.fixture
 def rebuild(tmp_path: Path, index: SkillDiscoveryIndex, engine: EmbeddingEngine) -> Rebuild:
-    """Rebuilds from the folders ``skills`` and ``python``, which have one skill of each kind."""
+    """Rebuild from the folders ``skills`` and ``python``, which have one skill of each kind."""
     manifest(tmp_path, "mail", "Send a mail.")
     (tmp_path / "skills" / "pdf" / "references").mkdir(parents=True)
     (tmp_path / "skills" / "pdf" / "SKILL.md").write_text(
@@ -69,17 +69,17 @@ def ids(index: SkillDiscoveryIndex) -> list[str]:
 
 
 def test_each_kind_is_indexed_once(rebuild: Rebuild, index: SkillDiscoveryIndex) -> None:
-    """A skill's own documents are not skills; a second run has nothing to do."""
+    """The documents of a skill are not skills; a second run does nothing."""
     assert rebuild() == 4
     assert ids(index) == EVERYTHING
     assert {entry.source for entry in index.entries()} == {"python", "markdown", "builtin"}
     assert rebuild() == 0
 
 
-def test_a_file_in_lower_case_is_no_skill_of_its_own(
+def test_a_lower_case_skill_file_makes_its_folder_one_skill(
     rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path
 ) -> None:
-    """It makes its folder a skill, which has what is beside it."""
+    """Other files in the folder are part of that skill."""
     for name in ("skill.md", "notes.md"):
         (tmp_path / "skills" / "lower").mkdir(exist_ok=True)
         (tmp_path / "skills" / "lower" / name).write_text("# Lower\n\nDo something.\n")
@@ -90,7 +90,7 @@ def test_a_file_in_lower_case_is_no_skill_of_its_own(
 def test_only_changed_skills_are_embedded(
     rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path
 ) -> None:
-    """If the name or description changed, not the rest of the file."""
+    """A changed name or description counts, and the rest of the file does not."""
     rebuild()
     manifest(tmp_path, "mail", "Send a letter.")
     (tmp_path / "skills" / "greet.md").write_text("# Greet\n\nSay hello.\n\nAnd more below.\n")
@@ -102,7 +102,7 @@ def test_only_changed_skills_are_embedded(
 def test_deleted_skills_are_removed(
     rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path
 ) -> None:
-    """Even the last one, if the folder is readable."""
+    """Even the last skill of a folder is removed, if the folder is readable."""
     rebuild()
     shutil.rmtree(tmp_path / "python" / "mail")
     (tmp_path / "skills" / "greet.md").unlink()
@@ -113,7 +113,7 @@ def test_deleted_skills_are_removed(
 def test_unreadable_skills_are_kept(
     rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An unavailable folder, a broken file: a failure is never a deletion, and is logged."""
+    """A missing folder or a broken file is logged, and is never a deletion."""
     caplog.set_level(logging.INFO, "repertory.skill_discovery")
     rebuild()
     (tmp_path / "skills").rename(tmp_path / "away")
@@ -125,10 +125,10 @@ def test_unreadable_skills_are_kept(
     assert rebuild() == 0
 
 
-def test_a_folder_that_may_not_be_read_stops_no_rebuild(
+def test_an_unreadable_folder_stops_no_rebuild(
     rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its error is simulated: the tests may run as root."""
+    """The error is simulated, because the tests may run as root."""
     locked = tmp_path / "skills" / "locked"
     locked.mkdir()
     stat = os.stat
@@ -146,7 +146,7 @@ def test_a_folder_that_may_not_be_read_stops_no_rebuild(
 def test_missing_folders_are_empty(
     index: SkillDiscoveryIndex, engine: EmbeddingEngine, tmp_path: Path
 ) -> None:
-    """On a first run."""
+    """A first run without folders is no error."""
     assert rebuild_skill_index(index, engine, tmp_path / "no", tmp_path / "none") == 0
     assert index.indexed_count() == 0
 
@@ -154,7 +154,7 @@ def test_missing_folders_are_empty(
 def test_skills_indexed_by_hand_stay_unchanged(
     rebuild: Rebuild, index: SkillDiscoveryIndex
 ) -> None:
-    """They are neither removed nor replaced until they are removed by hand."""
+    """A rebuild neither removes nor replaces them."""
     for skill_id in ("mine", "python/mail"):
         index.index_skill(skill_id, "By hand", "As I like it.", "builtin", [1.0] * 8)
     assert rebuild() == 3
@@ -168,7 +168,7 @@ def test_skills_indexed_by_hand_stay_unchanged(
 def test_another_model_embeds_everything_again(
     rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path, dimension: int, seed: int
 ) -> None:
-    """With the same dimension or another; unreadable skills as well."""
+    """Unreadable skills are included, and the dimension may differ."""
     rebuild()
     shutil.rmtree(tmp_path / "python")
     other = engine_of(tmp_path, dimension, seed)
@@ -178,10 +178,10 @@ def test_another_model_embeds_everything_again(
     assert rebuild_skill_index(index, other, *folders, BUILTINS) == 0
 
 
-def test_another_dimension_than_that_of_skills_by_hand_is_rejected(
+def test_a_model_that_does_not_fit_skills_indexed_by_hand_is_rejected(
     rebuild: Rebuild, index: SkillDiscoveryIndex, tmp_path: Path
 ) -> None:
-    """They cannot be embedded again; nothing is changed."""
+    """They cannot be embedded again, so the index stays unchanged."""
     rebuild()
     index.index_skill("mine", "By hand", "As I like it.", "builtin", [1.0] * 8)
     other = engine_of(tmp_path, dimension=12)

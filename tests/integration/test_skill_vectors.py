@@ -1,4 +1,4 @@
-"""The vectors of skill files with a real engine on both stores."""
+"""The vectors of skill files, with a real engine on both stores."""
 
 import errno
 import itertools
@@ -52,19 +52,19 @@ class Counting:
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingEngine:
-    """A real model."""
+    """A real model, loaded once."""
     return load_engine(MODEL, "cpu", tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture
 def engine(loaded: EmbeddingEngine) -> Counting:
-    """The model, counting."""
+    """The model, wrapped to count its texts."""
     return Counting(loaded)
 
 
 @pytest.fixture(params=["edge", "qdrant"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorStore]:
-    """Each store in turn; collections that a test leaves on a server are deleted."""
+    """Each kind of store; collections that a test leaves on the server are deleted."""
     if request.param == "edge":
         yield EdgeStore(tmp_path / "data")
         return
@@ -82,14 +82,14 @@ def skills(tmp_path: Path, store: VectorStore, engine: Counting) -> SkillVectors
 
 
 def paths(skills: SkillVectors, query: str) -> list[str]:
-    """The paths found."""
+    """The paths of the found files."""
     return [match.path for match in skills.search(query, None)]
 
 
 def test_unchanged_files_are_not_embedded_again(
     skills: SkillVectors, engine: Counting, tmp_path: Path
 ) -> None:
-    """Nothing is embedded twice; a change embeds the file and its parts."""
+    """A changed file is embedded with its parts."""
     write(tmp_path, FILE, ADD + AREA)
     skills.update(FILE)
     skills.update(FILE)
@@ -99,18 +99,18 @@ def test_unchanged_files_are_not_embedded_again(
     assert engine.texts == 4
 
 
-def test_an_older_text_is_not_found(skills: SkillVectors, tmp_path: Path) -> None:
-    """Its parts are removed with it, and a restored text is found again."""
+def test_a_replaced_text_is_not_found(skills: SkillVectors, tmp_path: Path) -> None:
+    """Its parts are removed, and a restored text is found again."""
     for text, area in ((ADD + AREA, [FILE]), (ADD, []), (VOLUME + AREA + ADD, [FILE])):
         write(tmp_path, FILE, text)
         skills.update(FILE)
         assert paths(skills, "area of a rectangle") == area
 
 
-def test_an_older_read_never_replaces_a_newer_one(
+def test_an_older_update_never_replaces_a_newer_one(
     store: VectorStore, engine: Counting, tmp_path: Path
 ) -> None:
-    """If the file changes and is updated while another update embeds, the newer text stays."""
+    """A file changes and is updated while another update still embeds its old text."""
     write(tmp_path, FILE, ADD + AREA)
     newer = SkillVectors(tmp_path, lambda: store, lambda: engine)
 
@@ -125,10 +125,10 @@ def test_an_older_read_never_replaces_a_newer_one(
     assert paths(newer, "add two numbers") == []
 
 
-def test_a_clock_that_was_set_back(
+def test_updates_work_after_the_clock_was_set_back(
     skills: SkillVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An update still overwrites."""
+    """A later update replaces vectors with a later time."""
     write(tmp_path, FILE, AREA)
     skills.update(FILE)
     earlier = itertools.count(time.time_ns() - 10**15, 10**9)
@@ -143,7 +143,7 @@ def test_a_clock_that_was_set_back(
     assert paths(skills, "volume of a box") == []
 
 
-def test_a_file_that_cannot_be_reached_keeps_its_vectors(
+def test_an_unreachable_file_keeps_its_vectors(
     skills: SkillVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failure is never a deletion."""
@@ -165,8 +165,8 @@ def test_a_file_that_cannot_be_reached_keeps_its_vectors(
     assert paths(skills, "area of a rectangle") == [place]
 
 
-def test_concurrent_first_updates(skills: SkillVectors, tmp_path: Path) -> None:
-    """The first one creates the collection; all files are found."""
+def test_first_updates_may_run_concurrently(skills: SkillVectors, tmp_path: Path) -> None:
+    """One of them creates the collection, and all files are found."""
     files = [write(tmp_path, f"{number}.ns.txt", ADD) for number in range(6)]
     with ThreadPoolExecutor(len(files)) as pool:
         list(pool.map(skills.update, files))
@@ -177,7 +177,7 @@ def test_concurrent_first_updates(skills: SkillVectors, tmp_path: Path) -> None:
 def test_all_similar_files_are_found(
     skills: SkillVectors, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many there are: the search raises its limit until it has them all."""
+    """The search raises its limit until it has all of them."""
     monkeypatch.setattr(vectors, "FIRST_LIMIT", 2)
     files = [write(tmp_path, f"{number}.ns.txt", ADD) for number in range(9)]
     for file in files:
@@ -186,8 +186,10 @@ def test_all_similar_files_are_found(
     assert paths(skills, "add two numbers") == files
 
 
-def test_each_sandbox_has_its_own(store: VectorStore, engine: Counting, tmp_path: Path) -> None:
-    """A file written in one is not found in another, even if one is inside the other."""
+def test_each_sandbox_has_its_own_vectors(
+    store: VectorStore, engine: Counting, tmp_path: Path
+) -> None:
+    """Vectors of one sandbox are not found in another, even if one contains the other."""
     write(tmp_path, "inner/a.ns.txt", ADD)
     outer = SkillVectors(tmp_path, lambda: store, lambda: engine)
     inner = SkillVectors(tmp_path / "inner", lambda: store, lambda: engine)
@@ -200,7 +202,7 @@ def test_each_sandbox_has_its_own(store: VectorStore, engine: Counting, tmp_path
 def test_a_corrupt_collection_is_created_again(
     engine: Counting, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The next update drops it and logs that."""
+    """The next update drops it, with a log entry."""
     skills = SkillVectors(tmp_path, lambda: EdgeStore(tmp_path / "data"), lambda: engine)
     write(tmp_path, FILE, ADD)
     skills.update(FILE)
@@ -212,8 +214,8 @@ def test_a_corrupt_collection_is_created_again(
     assert paths(skills, "add two numbers") == [FILE]
 
 
-def test_rebuilds_keep_the_collection(tmp_path: Path) -> None:
-    """Indexing and rebuilding the catalogue never treat it as one of their own."""
+def test_rebuilds_keep_the_collection_of_skill_vectors(tmp_path: Path) -> None:
+    """Indexing and rebuilding the catalogue do not mistake it for an index."""
     project = make_library(tmp_path / "project")
     settings = settings_of(project)
     write(project, "notes.md", "How to catch a trout with a fly.\n")
@@ -230,8 +232,8 @@ def test_rebuilds_keep_the_collection(tmp_path: Path) -> None:
     assert configuration_of(name) == model_slug(name) == ""
 
 
-def test_the_newer_of_written_and_catalogued_vectors_count(tmp_path: Path) -> None:
-    """An edit is found once the catalogue has it; a later update counts again, also of the same."""
+def test_the_newer_of_written_and_catalogued_vectors_counts(tmp_path: Path) -> None:
+    """An edit counts once the catalogue is indexed, and a later update counts again."""
     project = make_library(tmp_path / "project")
     settings = settings_of(project)
     with Repertory(settings, project) as repertory:
@@ -256,8 +258,8 @@ def test_the_newer_of_written_and_catalogued_vectors_count(tmp_path: Path) -> No
         assert not found("volume of a box")
 
 
-def test_two_repertories_of_one_server_share_it(qdrant_url: str, tmp_path: Path) -> None:
-    """On a Qdrant server, one process finds at once what another wrote."""
+def test_processes_on_one_qdrant_server_share_vectors(qdrant_url: str, tmp_path: Path) -> None:
+    """One process immediately finds vectors that another one wrote."""
     project = make_library(tmp_path / "project")
     settings = settings_of(project, qdrant_url=qdrant_url)
     with Repertory(settings, project) as one, Repertory(settings, project) as other:
@@ -269,7 +271,7 @@ def test_two_repertories_of_one_server_share_it(qdrant_url: str, tmp_path: Path)
 
 
 def test_without_a_cache_vectors_last_as_long_as_the_process(tmp_path: Path) -> None:
-    """With no_cache nothing is stored: the next process starts empty."""
+    """With no_cache nothing is stored, so the next process starts empty."""
     project = make_library(tmp_path / "project")
     settings = settings_of(project, no_cache=True)
     with Repertory(settings, project) as repertory:
@@ -279,8 +281,8 @@ def test_without_a_cache_vectors_last_as_long_as_the_process(tmp_path: Path) -> 
         assert repertory.similar_skills(RECTANGLE) == []
 
 
-def test_over_http(tmp_path: Path) -> None:
-    """The answer is the contract's, as JSON; a failure is a problem with its message."""
+def test_both_functions_work_over_http(tmp_path: Path) -> None:
+    """Answers are JSON in the form of the contract; failures are problems with a message."""
     project = make_library(tmp_path / "project")
     with RunningService(project) as running:
         client = running.client()
@@ -319,8 +321,8 @@ def test_writing_needs_the_scope_call(tmp_path: Path) -> None:
     assert (found.status_code, found.json()) == (200, "[]")
 
 
-def test_no_model_over_http(tmp_path: Path) -> None:
-    """A failure to embed is a 503 with the contract's message."""
+def test_without_a_model_both_functions_answer_503(tmp_path: Path) -> None:
+    """The problem has the message of the contract."""
     project = make_library(tmp_path / "project")
     running = RunningService(project)
     running.parts = Parts(settings_of(project, model=str(tmp_path / "none")), project)

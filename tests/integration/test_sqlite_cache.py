@@ -1,4 +1,4 @@
-"""The vector cache and its files: killed, damaged, shared, full and read-only."""
+"""The vector cache in SQLite: kills, damage, concurrency, full disks and read-only folders."""
 
 import logging
 import os
@@ -29,12 +29,12 @@ def vectors(start: int, count: int) -> dict[bytes, np.ndarray[tuple[int], np.dty
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """The path of the cache."""
+    """The path of the cache file."""
     return tmp_path / "vectors.sqlite"
 
 
-def test_the_oldest_vectors_make_room(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server may offer other tools each time that it is asked; what is stored again is new."""
+def test_the_oldest_vectors_are_evicted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server may offer other tools each time; a vector that is stored again counts as new."""
     monkeypatch.setattr("repertory.index.cache.MAX_VECTORS", 100)
     with closing(SqliteVectorCache(path, DIMENSION)) as cache:
         for start in range(0, 400, 40):
@@ -57,7 +57,7 @@ for start in range(int(sys.argv[2]), int(sys.argv[3]), 50):
 
 
 def test_writes_survive_kill_9(path: Path) -> None:
-    """After kill -9 during writing, every completed put is stored whole."""
+    """Every completed put is stored whole."""
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, path, "0", "1000000"], stdout=subprocess.PIPE, text=True
     ) as writer:
@@ -73,7 +73,7 @@ def test_writes_survive_kill_9(path: Path) -> None:
 
 
 def test_processes_write_concurrently(path: Path) -> None:
-    """Several processes create one cache and fill it; nothing is lost."""
+    """Several processes create and fill one cache, and no vector is lost."""
     writers = [
         subprocess.Popen(
             [sys.executable, "-c", WRITER, path, str(n * 1_000), str((n + 1) * 1_000)],
@@ -110,7 +110,7 @@ def damaged(path: Path, how: str) -> None:
 def test_a_corrupt_file_is_set_aside(
     path: Path, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is renamed, with a warning that names the new path, and replaced."""
+    """It is renamed and replaced, with a warning that has the new path."""
     damaged(path, how)
     with caplog.at_level(logging.WARNING):
         cache = SqliteVectorCache(path, DIMENSION)
@@ -131,7 +131,7 @@ def test_a_corrupt_file_is_set_aside(
 
 
 def test_a_corrupt_file_is_set_aside_once(path: Path) -> None:
-    """If two processes find it corrupt, the second one uses the new file of the first."""
+    """If two processes detect the damage, the second one uses the replacement of the first."""
     cache = SqliteVectorCache(path, DIMENSION)
     cache.put(vectors(0, 2_000))
     other = SqliteVectorCache(path, DIMENSION)
@@ -145,13 +145,15 @@ def test_a_corrupt_file_is_set_aside_once(path: Path) -> None:
     cache.put(vectors(0, 10))
     other.put(vectors(10, 10))
     assert cache.count() == other.count() == 20
-    assert len(list(path.parent.glob("*.corrupt-*"))) <= 3  # the file, its log and its index
+    assert (
+        len(list(path.parent.glob("*.corrupt-*"))) <= 3
+    )  # the database and its -wal and -shm files
     cache.close()
     other.close()
 
 
-def test_a_file_that_was_removed_is_made_again(path: Path) -> None:
-    """Also while processes have it open: they lose its vectors, and no later ones."""
+def test_a_deleted_file_is_created_again(path: Path) -> None:
+    """Processes that had it open lose its vectors, but no later ones."""
     caches = [SqliteVectorCache(path, DIMENSION) for _ in range(2)]
     for number, cache in enumerate(caches):
         cache.put(vectors(number, 1))
@@ -167,8 +169,8 @@ def test_a_file_that_was_removed_is_made_again(path: Path) -> None:
     again.close()
 
 
-def test_a_vector_of_another_length_is_missing(path: Path) -> None:
-    """A truncated vector or one of another model is not returned, and can be replaced."""
+def test_a_vector_of_another_length_is_ignored(path: Path) -> None:
+    """It may be truncated or belong to another model; it can be replaced."""
     (key,) = vectors(0, 1)
     cache = SqliteVectorCache(path, DIMENSION)
     with sqlite3.connect(path) as other:
@@ -181,7 +183,7 @@ def test_a_vector_of_another_length_is_missing(path: Path) -> None:
 
 
 def test_an_unwritable_path_is_an_error(tmp_path: Path) -> None:
-    """A file in place of the folder, or a folder in place of the file."""
+    """A file may be in place of the folder, or a folder in place of the file."""
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be used"):
         SqliteVectorCache(tmp_path / "file" / "vectors.sqlite", DIMENSION)
@@ -192,7 +194,7 @@ def test_an_unwritable_path_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_read_only_folder_is_an_error(tmp_path: Path) -> None:
-    """A folder without permission to write raises StoreError with the reason."""
+    """The error says to make the folder writable."""
     tmp_path.chmod(0o555)
     with pytest.raises(StoreError, match="make its directory writable"):
         SqliteVectorCache(tmp_path / "vectors.sqlite", DIMENSION)
@@ -217,7 +219,7 @@ print(cache.count(), len(cache.get(list(vectors(0, 10)))))
 
 
 def test_a_full_disk_is_an_error(path: Path) -> None:
-    """A write without space raises StoreError, stores nothing, and damages nothing."""
+    """The failed write stores nothing and damages nothing."""
     done = subprocess.run(
         [sys.executable, "-c", FULL, path], capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""What is hidden from a caller, with the vectors in the embedded store and on a Qdrant server."""
+"""Hidden items with vectors in the embedded store and on a Qdrant server."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,7 +20,9 @@ from tests.support.visibility import hidden, is_hidden, seen
 
 VISIBLE = [
     skill("bread", "Bakes bread of flour", "# Kneading\nKnead the dough.\n# Oven\nSteam it.\n"),
-    skill("all", "What is there for all of us to do about it"),  # stop words: no word finds it
+    skill(
+        "all", "What is there for all of us to do about it"
+    ),  # only stop words, so keywords cannot find it
     skill("old-roses", "Grows roses", deprecated_by="roses"),
     skill("roses", "Cuts and waters them"),
     tool("files__read_file", "Read the contents of a file from disk"),
@@ -47,7 +49,7 @@ EngineOf = Callable[[Sequence[Item]], SearchEngine]
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[QdrantStandIn]:
-    """A Qdrant server."""
+    """A stand-in for a Qdrant server."""
     with QdrantStandIn() as running:
         yield running
 
@@ -58,7 +60,7 @@ def engine_of(
     server: QdrantStandIn,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> EngineOf:
-    """Makes engines over some items, with their points in a store."""
+    """Make search engines over some items, with their points in a store."""
     is_embedded = request.param == "embedded"
     path = tmp_path_factory.mktemp("store")
     store: VectorStore = EdgeStore(Path(path)) if is_embedded else QdrantStore(server.url)
@@ -77,8 +79,8 @@ def engine_of(
     return made
 
 
-def test_the_answers_are_those_of_a_store_without_the_hidden_items(engine_of: EngineOf) -> None:
-    """Although 80 hidden points are nearer than any visible one."""
+def test_answers_equal_those_of_a_store_without_hidden_items(engine_of: EngineOf) -> None:
+    """This holds although 80 hidden points are nearer than any visible point."""
     catalogue = [*VISIBLE, *HIDDEN]
     subset, lacking = seen(engine_of(catalogue), catalogue), seen(engine_of(VISIBLE), VISIBLE)
     for query in QUERIES:
@@ -89,10 +91,10 @@ def test_the_answers_are_those_of_a_store_without_the_hidden_items(engine_of: En
     assert subset.items([HIDDEN[0].id]) == lacking.items([HIDDEN[0].id]) == {}
 
 
-def test_a_subset_makes_no_other_requests_and_filters_only_what_is_hidden(
+def test_a_search_of_a_subset_takes_one_request(
     server: QdrantStandIn,
 ) -> None:
-    """One for all that it asks of the vectors, which reads the visible items that it shows, too."""
+    """The request filters only if items are hidden, and reads the records of the shown items."""
     counts = WordCounts()
     with QdrantStore(server.url).create("counted", DIMENSION) as collection:
         catalogue = [*VISIBLE, *HIDDEN[:3]]

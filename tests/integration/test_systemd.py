@@ -1,4 +1,4 @@
-"""The systemd units: systemd accepts them, and they agree with the compose file and the code."""
+"""The systemd units are accepted by systemd and agree with the compose file and the code."""
 
 import re
 import shutil
@@ -15,7 +15,11 @@ from repertory.values import SETTINGS
 ROOT = Path(__file__).parents[2]
 UNITS = ROOT / "deploy" / "systemd"
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
-OURS = {"api": "query", "watch": "watch", "worker@": "worker"}  # with their names in compose
+OURS = {
+    "api": "query",
+    "watch": "watch",
+    "worker@": "worker",
+}  # our units and their services in compose
 PROGRAM = "/opt/repertory/bin/repertory"
 MAX_EXPOSURE = 25  # of 100, as `systemd-analyze security` judges
 
@@ -28,7 +32,7 @@ def read(name: str) -> str:
 
 
 def service(name: str) -> dict[str, str]:
-    """The last value of each line of a service."""
+    """The keys of the section Service of a unit, with their last values."""
     parser = RawConfigParser(strict=False)
     parser.optionxform = str  # type: ignore[assignment, method-assign] # names have capitals
     parser.read_string(read(f"repertory-{name}.service"))
@@ -37,14 +41,14 @@ def service(name: str) -> dict[str, str]:
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """The units, with a program that exists here."""
+    """A folder with the units, which run a program that exists here."""
     for unit in UNITS.glob("*.*"):
         (tmp_path / unit.name).write_text(unit.read_text("utf-8").replace(PROGRAM, "/bin/true"))
     return tmp_path
 
 
 def analyze(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """What systemd says about units; its manager need not run."""
+    """The result of `systemd-analyze`, which needs no running systemd."""
     program = shutil.which("systemd-analyze")
     if not program:
         pytest.skip("There is no systemd here.")
@@ -52,8 +56,8 @@ def analyze(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_systemd_accepts_the_units(installed: Path) -> None:
-    """Without a warning."""
+def test_systemd_accepts_the_units_without_warnings(installed: Path) -> None:
+    """Only lines about our own units count."""
     (installed / "repertory-worker@1.service").write_text(read("repertory-worker@.service"))
     units = ["repertory.target", *(f"repertory-{name}.service" for name in ("api", "watch"))]
     done = analyze("verify", *(f"./{unit}" for unit in units), folder=installed)
@@ -64,7 +68,7 @@ def test_systemd_accepts_the_units(installed: Path) -> None:
 
 @each_of_ours
 def test_a_unit_is_confined(name: str, installed: Path) -> None:
-    """By the measure of systemd itself."""
+    """`systemd-analyze security` gives an exposure within the limit."""
     unit = f"./repertory-{name}.service"
     words = ["--offline=true", "--no-pager", f"--threshold={MAX_EXPOSURE}", unit]
     if "offline" not in analyze("--help", folder=installed).stdout:
@@ -75,7 +79,7 @@ def test_a_unit_is_confined(name: str, installed: Path) -> None:
 
 @each_of_ours
 def test_a_unit_runs_an_existing_command_within_the_limits_of_compose(name: str) -> None:
-    """And exits for good when the configuration is wrong."""
+    """After an exit for a wrong configuration, systemd does not restart it."""
     unit, compose = service(name), COMPOSE[OURS[name]]
     program, command = unit["ExecStart"].split()
     assert program == PROGRAM
@@ -94,7 +98,7 @@ def test_a_unit_runs_an_existing_command_within_the_limits_of_compose(name: str)
 
 
 def test_the_target_starts_each_part() -> None:
-    """One worker; further ones are instances of the same unit."""
+    """It starts one worker; more workers are instances of the same unit."""
     [wanted] = re.findall(r"^Wants=(.*)$", read("repertory.target"), re.MULTILINE)
     assert {re.sub(r"@\d", "@", one) for one in wanted.split()} == {
         f"repertory-{name}.service" for name in OURS
@@ -104,7 +108,7 @@ def test_the_target_starts_each_part() -> None:
 
 
 def test_every_variable_is_a_setting() -> None:
-    """In the units and in the example of their environment."""
+    """This covers the units and the example of their environment."""
     known = {setting.variable for setting in SETTINGS.values()}
     texts = [path.read_text("utf-8") for path in UNITS.rglob("*.*")]
     used = {name for text in texts for name in re.findall(r"\bREPERTORY_\w+", text)}

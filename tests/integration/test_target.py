@@ -1,4 +1,4 @@
-"""What a command uses: the server of its directory, or the index in its own process."""
+"""The target of a command: the server of its directory, or the index in its own process."""
 
 import os
 import time
@@ -24,10 +24,10 @@ pytestmark = pytest.mark.usefixtures("own_home")
 
 
 @pytest.mark.parametrize("is_indexed", [True, False])
-def test_a_server_that_takes_the_index_meanwhile_answers(
+def test_a_server_that_takes_the_index_after_the_lookup_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_indexed: bool
 ) -> None:
-    """The command looked for a server a moment too early; without one, the index stays busy."""
+    """The command looked for a server too early; if there is still none, the index is busy."""
     for name in ("LOCK_TIMEOUT_S", "INDEX_LOCK_TIMEOUT_S"):
         monkeypatch.setattr(f"repertory.one_shot.{name}", 0.0)
     project = write_shop(tmp_path / "project")
@@ -50,10 +50,10 @@ def test_a_server_that_takes_the_index_meanwhile_answers(
 
 
 @pytest.mark.parametrize("is_changed", [False, True])
-def test_a_server_that_does_not_answer_costs_a_command_seconds(
+def test_a_silent_server_delays_a_command_by_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_changed: bool
 ) -> None:
-    """Its process may be stopped: it has the index, and words alone answer."""
+    """Its stopped process holds the index, so keywords answer alone."""
     project = write_shop(tmp_path / "project")
     settings = settings_of(project)
     with Repertory(settings, project) as repertory:
@@ -72,7 +72,7 @@ def test_a_server_that_does_not_answer_costs_a_command_seconds(
 
     def is_silent(_: RemoteServer, timeout_s: float) -> bool:
         asked.append(timeout_s)
-        time.sleep(1.0)  # as long as the index counts as new: it is looked at again
+        time.sleep(1.0)  # until the index is checked again
         return False
 
     with EdgeStore(tmp_path / "data").open(collection):

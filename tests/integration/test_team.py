@@ -1,4 +1,4 @@
-"""The team server: Redis, Qdrant, watch, workers and queries, each a process that is killed."""
+"""A team of processes (Redis, Qdrant, watch, workers and queries) that are killed at random."""
 
 import itertools
 import json
@@ -33,18 +33,18 @@ SEED = 20261122
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
-    """A fast model for tests in which meaning does not matter."""
+    """A fast model, for tests that need no meaning."""
     return write_model(tmp_path / "model")
 
 
 def collections(team: Team) -> list[str]:
-    """The collections of items, without that of the vectors."""
+    """The collections of items, without the collection of the vector cache."""
     store = QdrantStore(team.qdrant_url)
     return [name for name in store.collections() if re.match("repertory_(?!vectors)", name)]
 
 
 def folder(team: Team) -> dict[str, str]:
-    """The hash of each item in the folder, by a new scan."""
+    """The hash of each item in the folder, from a new scan."""
     settings = load({"data_dir": str(team.folder / "own")}, team.project, {})
     sources = Workspace(settings, team.project).catalogue().sources
     scans = [scan for source in sources if (scan := scan_source(source).scan)]
@@ -65,7 +65,7 @@ def settled(team: Team) -> bool:
 
 @contextmanager
 def searching(team: Team, *texts: str) -> Iterator[list[tuple[int, str]]]:
-    """Search continuously; yields the statuses and best hits."""
+    """Search continuously, and collect the statuses and best hits."""
     answers: list[tuple[int, str]] = []
     stop = threading.Event()
 
@@ -87,7 +87,7 @@ def searching(team: Team, *texts: str) -> Iterator[list[tuple[int, str]]]:
 
 @pytest.mark.timeout(240)
 def test_a_save_is_found_without_a_command(qdrant_url: str) -> None:
-    """Searches follow when an item is created, changed, renamed or deleted."""
+    """Searches follow created, changed, renamed and deleted items."""
     with Team(qdrant_url) as team:
         team.skill("bread", "Bake sourdough bread, from starter to loaf")
         team.skill("notes", "Write release notes out of merged pull requests")
@@ -110,10 +110,10 @@ def test_a_save_is_found_without_a_command(qdrant_url: str) -> None:
 
 @pytest.mark.timeout(300)
 def test_after_any_disaster_the_index_equals_the_folder(tiny: Path, qdrant_url: str) -> None:
-    """A thousand edits while workers die, jobs are repeated and reordered, and Redis is lost.
+    """Edit a thousand times while workers die, jobs are repeated and reordered, and Redis is lost.
 
-    Two watch services share the store. In the end others go on saving, and what is searched equals
-    the folder, too.
+    Two watch services share the store. At the end, while one skill is still being saved, all other
+    items of the index equal the folder.
     """
     chance = random.Random(SEED)
     with Team(qdrant_url, workers=2, settings={"REPERTORY_SEARCH_MODEL": str(tiny)}) as team:
@@ -142,8 +142,8 @@ def test_after_any_disaster_the_index_equals_the_folder(tiny: Path, qdrant_url: 
         team.wait(lambda: _all_equals_the_folder(team))
         assert set(collections(team)) == {team.active}
         assert team.get("/stats")["queue"]["failed"] == 0
-        # What a killed worker had embedded and not yet stored is lost, and so may be claims; all
-        # else was embedded once. One batch is at most 256 texts.
+        # Killed workers lose vectors that are not stored yet, and claims may be lost, so a few
+        # texts may be embedded twice.
         store = QdrantStore(team.qdrant_url)
         (cache,) = [name for name in store.collections() if name.startswith("repertory_vectors")]
         with store.open(cache) as vectors:
@@ -153,7 +153,7 @@ def test_after_any_disaster_the_index_equals_the_folder(tiny: Path, qdrant_url: 
 
 
 def _edit(team: Team, chance: random.Random) -> None:
-    """Create, change, rename, delete, recreate, or save without a change."""
+    """Create, change, rename, delete or recreate a skill, or save it without a change."""
     root = team.project / "skills"
     names = sorted(path.name for path in root.iterdir())
     name = chance.choice(names)
@@ -174,7 +174,7 @@ def _edit(team: Team, chance: random.Random) -> None:
 
 
 def _disaster(kind: str, team: Team, queues: redis.Redis, chance: random.Random) -> int:
-    """Do some damage; returns how many jobs it repeated."""
+    """Do some damage, and return the number of jobs that were repeated."""
     if kind == "worker":
         chance.choice(team.workers).restart()
     elif kind == "watch":
@@ -200,7 +200,7 @@ def _disaster(kind: str, team: Team, queues: redis.Redis, chance: random.Random)
 
 
 def _shuffle(queues: redis.Redis, queue: str, chance: random.Random) -> int:
-    """Put the waiting messages into another order, each twice; returns their number."""
+    """Duplicate the waiting messages and shuffle them, and return their original number."""
     with queues.pipeline() as together:
         together.lrange(queue, 0, -1)
         together.delete(queue)
@@ -219,7 +219,7 @@ def _shuffle(queues: redis.Redis, queue: str, chance: random.Random) -> int:
 
 @contextmanager
 def _saving(team: Team, name: str) -> Iterator[None]:
-    """Save one skill again and again."""
+    """Save one skill repeatedly."""
     stop = threading.Event()
 
     def save() -> None:
@@ -238,9 +238,9 @@ def _saving(team: Team, name: str) -> Iterator[None]:
 
 
 def _all_equals_the_folder(team: Team, but: str = "") -> bool:
-    """Whether the collection and the query service have exactly the items of the folder, but one.
+    """Whether the collection and the query service equal the folder, except for one item.
 
-    Each item that the query service knows is compared by its id and its description.
+    Items of the query service are compared by their ids and descriptions.
     """
     wanted, stored = folder(team), indexed(team)
     for hashes in (wanted, stored):
@@ -287,7 +287,7 @@ def test_no_search_fails_during_a_rebuild(tiny: Path, qdrant_url: str) -> None:
 
 @pytest.mark.timeout(300)
 def test_searches_continue_during_any_outage(tmp_path: Path) -> None:
-    """Without Qdrant, Redis or the model: keywords answer, or a 503 with a message."""
+    """Without Qdrant, Redis or the model, keywords answer, or a 503 gives the reason."""
     model = write_model(tmp_path / "model")
     with Team(settings={"REPERTORY_SEARCH_MODEL": str(model)}) as team:
         team.skill("bread", "Bake bread w1 w2")
@@ -324,7 +324,7 @@ def test_searches_continue_during_any_outage(tmp_path: Path) -> None:
         team.redis.kill()
         assert team.search("notes")["results"][0]["toolId"] == "project/notes"
 
-        team.api.restart()  # now it has never seen anything
+        team.api.restart()  # the new process has no index in memory
         team.wait(lambda: team.request("GET", "/healthz")[0] == 200)
         status, problem = team.request("GET", "/search?q=bread")
         assert status == 503
@@ -342,7 +342,7 @@ def test_searches_continue_during_any_outage(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_a_save_overtakes_a_rebuild(tiny: Path, qdrant_url: str) -> None:
-    """While thousands of items are rebuilt, a saved item is found at once."""
+    """An item that is saved during a rebuild of thousands is found before its end."""
     with Team(qdrant_url, settings={"REPERTORY_SEARCH_MODEL": str(tiny)}) as team:
         for number in range(7_500):
             team.skill(f"skill-{number}", f"w{number % 60} number {number}")
@@ -361,8 +361,8 @@ def test_a_save_overtakes_a_rebuild(tiny: Path, qdrant_url: str) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_going_back_to_a_configuration_embeds_nothing(tiny: Path, qdrant_url: str) -> None:
-    """A → B → A: a collection each; while one is broken, the last good one stays active."""
+def test_returning_to_a_configuration_embeds_nothing_in_a_team(tiny: Path, qdrant_url: str) -> None:
+    """Each configuration has a collection; while the file is invalid, the last one stays active."""
     with Team(qdrant_url, settings={"REPERTORY_SEARCH_MODEL": str(tiny)}) as team:
         team.skill("bread", "Bake bread w1")
         (team.project / "guide.md").write_text("# Guide\n\nHow to w2 w3.\n")
@@ -399,7 +399,7 @@ def test_going_back_to_a_configuration_embeds_nothing(tiny: Path, qdrant_url: st
 
 @pytest.mark.timeout(240)
 def test_unreadable_items_are_kept_and_reported(tiny: Path, qdrant_url: str) -> None:
-    """A missing root, an unreadable file, a damaged snapshot: nothing is lost."""
+    """This covers a missing folder, an unreadable file and a damaged snapshot."""
     with Team(qdrant_url, settings={"REPERTORY_SEARCH_MODEL": str(tiny)}) as team:
         team.skill("bread", "Bake bread w1")
         team.skill("notes", "Write notes w2")

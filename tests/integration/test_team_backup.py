@@ -1,4 +1,4 @@
-"""A team's backup: its collections are dropped and its Redis is flushed, and nothing is lost."""
+"""A team's backup restores its dropped collections and its flushed Redis completely."""
 
 import subprocess
 from pathlib import Path
@@ -19,7 +19,7 @@ QUERIES = ("w2 baked", "w5 now", "keys")
 
 
 def run(team: Team, *command: str | Path) -> subprocess.CompletedProcess[str]:
-    """A command of the team's operator."""
+    """Run a command as the operator of the team."""
     return subprocess.run(
         [*COMMAND, *map(str, command)],
         cwd=team.project,
@@ -31,12 +31,12 @@ def run(team: Team, *command: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def parts_of(team: Team, **flags: str) -> Parts:
-    """The parts of the team's server in this process."""
+    """The parts of the team's server, in this process."""
     return Parts(load(flags, team.project, team.environment), team.project)
 
 
 def test_a_team_is_restored_without_embedding(qdrant_url: str, tmp_path: Path) -> None:
-    """Equal answers and vectors, also of texts that no item has any more."""
+    """Answers are equal, and vectors of texts that no item has any more are restored too."""
     file = tmp_path / "team.zip"
     model = str(write_model(tmp_path / "model"))
     with Team(qdrant_url, settings={"REPERTORY_SEARCH_MODEL": model}) as team:
@@ -47,7 +47,7 @@ def test_a_team_is_restored_without_embedding(qdrant_url: str, tmp_path: Path) -
         team.skill("keys", "w5 of now")
         team.wait(lambda: "w5" in team.item("project/keys")["description"])
         team.wait(lambda: not team.get("/stats")["watch"]["pending"])
-        team.wait(lambda: all(map(team.first, QUERIES)))  # the query service follows a little later
+        team.wait(lambda: all(map(team.first, QUERIES)))  # the query service may lag a little
         before = [team.search(query)["results"] for query in QUERIES]
         made = run(team, "backup", file)
         assert made.returncode == 0, made.stderr
@@ -66,7 +66,9 @@ def test_a_team_is_restored_without_embedding(qdrant_url: str, tmp_path: Path) -
         others = parts_of(team, namespace="others")
         with Archive(file) as archive, pytest.raises(UsageError, match="--namespace repertory"):
             check(others, archive, lambda *_: None, force=True)
-        done = run(team, "restore", file, "--yes", "--force")  # keys and calibrations are there
+        done = run(
+            team, "restore", file, "--yes", "--force"
+        )  # --force, because keys and calibrations exist
         assert done.returncode == 0, done.stderr
         assert [one for one in store.collections() if one.startswith("repertory")] == stored
 
@@ -74,6 +76,6 @@ def test_a_team_is_restored_without_embedding(qdrant_url: str, tmp_path: Path) -
             service.restart()
         team.ready()
         assert [team.search(query)["results"] for query in QUERIES] == before
-        team.skill("keys", "w1 of before")  # its vector is in the cache alone
+        team.skill("keys", "w1 of before")  # its vector is only in the cache
         team.wait(lambda: "w1" in team.item("project/keys")["description"])
         assert team.texts_embedded() == embedded

@@ -1,4 +1,4 @@
-"""Every face of a team's server: Redis, Qdrant, watch, worker and two query services."""
+"""All interfaces of a team's server: Redis, Qdrant, watch, worker and two query services."""
 
 import json
 import sys
@@ -27,10 +27,10 @@ WEATHER = {"mcpServers": {"weather": {"command": sys.executable, "args": [str(SE
 
 
 def has_all(session: repertory.Session) -> bool:
-    """Whether a query service knows all items of the folder."""
+    """Whether a query service serves all items of the folder."""
     try:
         found = {entry.id for entry in session.items()}
-    except StoreError:  # it is still starting
+    except StoreError:  # the service is still starting
         return False
     return found >= {"project/bread", "documents/handbook.md", "weather__forecast"}
 
@@ -64,8 +64,8 @@ def team(
 Running = tuple[Team, repertory.Session, repertory.Session]
 
 
-def test_a_vector_written_through_one_is_found_through_the_other(team: Running) -> None:
-    """Contracts 1 and 2: no process keeps any of it for itself."""
+def test_a_vector_written_through_one_service_is_found_through_the_other(team: Running) -> None:
+    """Contracts 1 and 2 work across both query services."""
     running, one, other = team
     procedure = running.project / "area.ns.txt"
     procedure.write_text(
@@ -78,8 +78,8 @@ def test_a_vector_written_through_one_is_found_through_the_other(team: Running) 
     assert found[0]["path"] == "area.ns.txt"
 
 
-def test_a_tool_is_found_typed_and_called(team: Running) -> None:
-    """Contract 3, through both services."""
+def test_a_tool_is_found_described_in_typescript_and_called(team: Running) -> None:
+    """Contract 3 works through both query services."""
     for session in team[1:]:
         assert session.search("forecst").hits[0].id == "weather__forecast"
         assert "forecast(params" in session.tools_module("weather")
@@ -88,7 +88,7 @@ def test_a_tool_is_found_typed_and_called(team: Running) -> None:
 
 
 def test_skills_are_discovered_and_files_searched(team: Running) -> None:
-    """Contracts 4 and 5."""
+    """Contracts 4 and 5 work through both query services."""
     for session in team[1:]:
         skills = session.discover_skills("bake a loaf of bread")["results"]
         assert skills[0]["name"] == "bread"
@@ -96,7 +96,7 @@ def test_skills_are_discovered_and_files_searched(team: Running) -> None:
         assert session.search_project("hollidays", fuzzy_search=True)["totalResults"] == 1
 
 
-def test_agents_use_it_over_mcp(team: Running) -> None:
+def test_agents_use_the_server_over_mcp(team: Running) -> None:
     """The official client lists skills with their files, searches, reads and calls."""
     url = f"http://127.0.0.1:{team[0].port}/mcp"
 
@@ -126,8 +126,8 @@ def test_agents_use_it_over_mcp(team: Running) -> None:
     assert called.content[0].text == "Rome: sun for 1 days"
 
 
-def test_people_see_pages(team: Running) -> None:
-    """The search, and the status of the whole team with its worker."""
+def test_people_see_pages_of_the_team(team: Running) -> None:
+    """The search page has results, and the status page mentions workers."""
     for path, text in (("/?q=sourdough", "project/bread"), ("/status", "worker")):
         request = Request(f"http://127.0.0.1:{team[0].port}{path}", headers={"Accept": "text/html"})
         with urlopen(request, timeout=30) as response:
@@ -135,7 +135,7 @@ def test_people_see_pages(team: Running) -> None:
 
 
 def test_query_services_follow_who_may_see_a_source(team: Running) -> None:
-    """They learn it from the watch service, and nothing is written to the index or embedded."""
+    """The watch service tells them, and nothing is embedded."""
     running, *sessions = team
     vault = '[[sources]]\ntype = "skills"\nname = "vault"\npath = "skills"\n'
     configuration = running.project / "repertory.toml"
@@ -147,7 +147,7 @@ def test_query_services_follow_who_may_see_a_source(team: Running) -> None:
         caller = repertory.connect(session._backend.gateway, api_key=tokens[group])
         try:
             return {entry.source for entry in caller.items()}
-        except StoreError:  # it is still starting
+        except StoreError:  # the service is still starting
             return set()
 
     try:

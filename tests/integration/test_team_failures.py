@@ -1,4 +1,4 @@
-"""What dies in the middle of a rebuild; docs/failures.md says what then happens."""
+"""Parts of a team fail during a rebuild; docs/failures.md describes the effects."""
 
 import os
 import shutil
@@ -21,13 +21,13 @@ from tests.support.qdrant import QdrantProcess, cluster_of_programs
 from tests.support.qdrant_server import QdrantStandIn
 from tests.support.team import Team
 
-ITEMS = 400  # so many that a rebuild of them is seen before it ends
+ITEMS = 400  # enough to observe a rebuild before its end
 
 pytestmark = pytest.mark.timeout(300)
 
 
 class Replicated(Team):
-    """A team with a second query service, which nothing kills."""
+    """A team with a second query service, which is never killed."""
 
     def __init__(
         self, model: Path, qdrant_url: str | None = None, settings: dict[str, str] | None = None
@@ -38,7 +38,7 @@ class Replicated(Team):
         self.others.append(self.service("second-api", "api", "--port", str(self._second)))
 
     def fill(self, items: int) -> None:
-        """Wait until all of these items are indexed."""
+        """Save this number of skills, and wait until all of them are indexed."""
         for number in range(items):
             self.skill(f"skill-{number}", f"w{number % 60} number {number}")
         self.ready()
@@ -46,7 +46,7 @@ class Replicated(Team):
         self.wait(lambda: self.finds("skill-7"))
 
     def rebuild(self) -> str:
-        """Wait for the first items of a rebuild; returns the collection that it replaces."""
+        """Start a rebuild, wait for its first items, and return the collection that it replaces."""
         before = self.active
         new = f"{before.rpartition('_g')[0]}_g{generation_of(before) + 1}"
         store = QdrantStore(self.qdrant_url)
@@ -54,7 +54,7 @@ class Replicated(Team):
         def has_begun() -> bool:
             with suppress(StoreError), store.open(new) as collection:
                 return collection.count() > 0
-            return False  # it does not exist yet, or not on every node of a cluster
+            return False  # the collection does not exist yet on every node
 
         assert self.request("POST", "/rebuild", {})[0] == 202
         self.wait(has_begun)
@@ -68,14 +68,14 @@ class Replicated(Team):
         return answer["mode"], answer["results"][0]["toolId"] if answer["results"] else ""
 
     def finds(self, name: str) -> bool:
-        """Whether both query services find a skill by its name, the second with both arms."""
+        """Whether both query services find a skill by name, the second one with both arms."""
         item = f"project/{name}"
         return self.first(name) == item and self.second(name) == ("hybrid", item)
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fast model: meaning does not matter here."""
+    """A fast model, because these tests need no meaning."""
     return write_model(tmp_path_factory.mktemp("model") / "tiny")
 
 
@@ -88,10 +88,10 @@ def team(model: Path) -> Iterator[Replicated]:
 
 
 @pytest.mark.parametrize("part", ["query", "watch", "worker", "redis", "qdrant"])
-def test_a_rebuild_outlives_each_part(team: Replicated, part: str) -> None:
-    """Until the part is back, searches are answered; then the rebuild ends.
+def test_a_rebuild_survives_any_outage(team: Replicated, part: str) -> None:
+    """Searches are answered during the outage, and the rebuild ends after it.
 
-    What was saved meanwhile is found at the latest when the part is back.
+    An item that was saved meanwhile is found at the latest when the part is back.
     """
     kill, start = {
         "query": (team.api.kill, team.api.start),
@@ -119,7 +119,7 @@ def test_a_rebuild_outlives_each_part(team: Replicated, part: str) -> None:
 
 
 def test_a_rebuild_is_refused_without_redis(team: Replicated) -> None:
-    """No process would learn of it; the error says what is away."""
+    """No process would learn of the rebuild; the error names the missing part."""
     team.redis.kill()
     try:
         status, problem = team.request("POST", "/rebuild", {})
@@ -142,7 +142,7 @@ def test_a_query_process_starts_without_redis(team: Replicated) -> None:
 
 
 def test_an_empty_qdrant_is_filled_again(team: Replicated) -> None:
-    """A query process that starts before it answers says so, and another one finds words."""
+    """Meanwhile a new query process answers 503, and an old one searches by keywords."""
     embedded = team.texts_embedded()
     team.qdrant.kill()
     shutil.rmtree(team.folder / "qdrant")
@@ -151,7 +151,7 @@ def test_an_empty_qdrant_is_filled_again(team: Replicated) -> None:
     status, problem = team.request("GET", "/search?q=skill-7")
     assert status == 503
     assert "cannot be reached" in problem["detail"]
-    # asked by no other test: the process keeps the answers of an index that has not changed
+    # No other test has this query: the process caches answers until the index changes.
     assert team.second("skill-9") == ("keyword", "project/skill-9")
     team.qdrant.start()
     team.wait(lambda: team.get("/stats")["items"] == len([*team.project.glob("skills/*")]))
@@ -160,7 +160,7 @@ def test_an_empty_qdrant_is_filled_again(team: Replicated) -> None:
 
 
 def test_nothing_depends_on_one_node_of_qdrant(model: Path) -> None:
-    """When the node dies that all processes use, no search is worse, and all else goes on."""
+    """All processes use one node; when it stops, searches, saves and rebuilds go on."""
     with QdrantStandIn() as cluster:
         node = cluster.another_node()
         with Replicated(model, f"{node.url},{cluster.url}") as team:
@@ -178,15 +178,15 @@ def test_nothing_depends_on_one_node_of_qdrant(model: Path) -> None:
 
 
 def test_each_node_of_a_cluster_may_be_lost(model: Path) -> None:
-    """With two copies of each shard no search is worse, and saves and rebuilds go on."""
+    """With two copies of each shard, searches, saves and rebuilds go on."""
     with on_three_nodes(model) as (nodes, team):
         for number, node in enumerate(nodes):
             lose(node, team, f"during-{number}")
         assert team.get("/stats")["queue"]["failed"] == 0
 
 
-def test_a_silent_node_of_a_cluster_costs_a_moment(model: Path) -> None:
-    """It has the connections and some of the data, and does not answer."""
+def test_a_silent_node_of_a_cluster_is_replaced_by_others(model: Path) -> None:
+    """The processes are connected to it, and it has some of the data, but it does not answer."""
     with on_three_nodes(model) as (nodes, team):
         os.kill(nodes[0].pid, signal.SIGSTOP)
         team.wait(lambda: team.second("skill-8") == ("hybrid", "project/skill-8"))

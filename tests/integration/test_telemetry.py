@@ -1,4 +1,4 @@
-"""Traces and metrics of a team's server, as an OpenTelemetry collector receives them."""
+"""Traces and metrics that a team's server sends to an OpenTelemetry collector."""
 
 import http.client
 import socket
@@ -21,14 +21,14 @@ TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 @pytest.fixture(scope="module")
 def receiver() -> Iterator[Receiver]:
-    """The collector of all tests here."""
+    """A collector for all tests of this file."""
     with receiving() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def team(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
-    """A team that sends everything to the collector."""
+    """A team that sends all telemetry to the collector."""
     model = write_model(tmp_path_factory.mktemp("model"))
     settings = {"REPERTORY_SEARCH_MODEL": str(model), **receiver.settings}
     with Team(settings=settings) as found:
@@ -38,12 +38,12 @@ def team(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 def one(receiver: Receiver, name: str, **wanted: str) -> Seen:
-    """The span of a name with some fields, once it was received."""
+    """The first span with this name and these fields, when it has arrived."""
     return until(lambda: receiver.spans(name, **wanted))[0]
 
 
 def asked(team: Team, method: str, path: str) -> int:
-    """Send a request that continues a trace; returns the status."""
+    """Send a request that continues a trace, and return the status."""
     connection = http.client.HTTPConnection("127.0.0.1", team.port, timeout=30)
     connection.request(method, path, headers={"traceparent": f"00-{TRACE}-{CALLER}-01"})
     status = connection.getresponse().status
@@ -53,7 +53,7 @@ def asked(team: Team, method: str, path: str) -> int:
 
 @pytest.mark.usefixtures("team")
 def test_a_save_is_one_trace_from_the_scan_to_the_store(receiver: Receiver) -> None:
-    """The trace goes from the watch service in the message's headers to the worker."""
+    """Message headers carry the trace from the watch service to the worker."""
     saved = until(
         lambda: [
             span
@@ -74,10 +74,8 @@ def test_a_save_is_one_trace_from_the_scan_to_the_store(receiver: Receiver) -> N
     assert stored.service == texts.service == "repertory-worker"
 
 
-def test_a_request_is_the_beginning_of_the_trace_to_the_worker(
-    team: Team, receiver: Receiver
-) -> None:
-    """A rebuild over HTTP continues the caller's trace and reaches the worker by the queue."""
+def test_the_trace_of_a_request_continues_in_the_worker(team: Team, receiver: Receiver) -> None:
+    """A rebuild over HTTP continues the caller's trace, and the queue carries it to the worker."""
     assert asked(team, "POST", "/v1/rebuild") == 202
     request = one(receiver, "POST /rebuild", trace=TRACE)
     sent = one(receiver, "send repertory.begin", trace=TRACE)
@@ -88,7 +86,7 @@ def test_a_request_is_the_beginning_of_the_trace_to_the_worker(
 
 
 def test_a_search_has_a_span_for_each_arm(team: Team, receiver: Receiver) -> None:
-    """The keyword arm runs on another thread and is in the same trace."""
+    """The keyword arm runs on another thread, but in the same trace."""
     assert asked(team, "GET", f"/v1/search?q={quote('w1 very-secret')}&limit=2") == 200
     search = one(receiver, "search", trace=TRACE)
     request = one(receiver, "GET /search", trace=TRACE)
@@ -99,8 +97,8 @@ def test_a_search_has_a_span_for_each_arm(team: Team, receiver: Receiver) -> Non
     assert request.attributes == {**expected, "http.response.status_code": 200}
 
 
-def test_a_failed_request_is_marked_without_its_text(team: Team, receiver: Receiver) -> None:
-    """An unusable header begins a trace; probes have none; nothing of a query is sent."""
+def test_a_failed_request_is_traced_without_its_text(team: Team, receiver: Receiver) -> None:
+    """An invalid traceparent begins a new trace, probes have none, and no text is sent."""
     connection = http.client.HTTPConnection("127.0.0.1", team.port, timeout=30)
     connection.request("GET", "/v1/items/very-secret", headers={"traceparent": "very-secret"})
     assert connection.getresponse().status == 404
@@ -127,8 +125,8 @@ def test_the_collector_has_the_numbers_of_the_metrics(team: Team, receiver: Rece
     until(lambda: all(map(receiver.metric, names)))
 
 
-def test_the_end_does_not_wait_for_a_collector_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else a server would be killed before it has stored its index."""
+def test_shutdown_does_not_wait_for_a_hanging_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a server could be killed before it has stored its index."""
     monkeypatch.setattr(meters, "CLOSE_S", 0.1)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "600")
     monkeypatch.setenv(meters.INTERVAL, "1")
@@ -137,6 +135,6 @@ def test_the_end_does_not_wait_for_a_collector_that_hangs(monkeypatch: pytest.Mo
         port = silent.getsockname()[1]
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
         sending = meters.Meters(export.resource("test"), lambda: [family])
-        connection, _ = silent.accept()  # it was asked
+        connection, _ = silent.accept()  # a request is pending
         sending.close()
         connection.close()

@@ -1,4 +1,4 @@
-"""A server that was only discovered never runs, whatever a project's files say."""
+"""A discovered MCP server never runs without trust, whatever the files of a project say."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("own_home")
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A stranger's project, whose MCP server creates a file when it is started."""
+    """A cloned project whose MCP server creates a file when it is started."""
     project = tmp_path / "clone"
     project.mkdir()
     server = {"command": "sh", "args": ["-c", f"touch {tmp_path / 'RAN'}"]}
@@ -36,14 +36,14 @@ def ran(clone: Path, **flags: object) -> bool:
 
 
 def test_a_discovered_configuration_is_not_run(clone: Path) -> None:
-    """Neither by itself, nor because the project's own configuration names it."""
+    """It does not run either if the project's own configuration names it."""
     assert not ran(clone)
     (clone / "repertory.toml").write_text('[[sources]]\ntype = "mcp"\nconfig = ".mcp.json"\n')
     assert not ran(clone)
 
 
 def test_a_project_cannot_trust_itself(clone: Path) -> None:
-    """Neither with ``trusted = true``, nor with a data directory of its own."""
+    """``trusted = true``, its own data directory and its own Qdrant are all refused."""
     config = clone / "repertory.toml"
     config.write_text('[[sources]]\ntype = "mcp"\nconfig = ".mcp.json"\ntrusted = true\n')
     with pytest.raises(ConfigurationError, match="trust"):
@@ -57,7 +57,7 @@ def test_a_project_cannot_trust_itself(clone: Path) -> None:
 
 
 def test_naming_a_file_trusts_only_its_servers(clone: Path, tmp_path: Path) -> None:
-    """The user's own configuration does not cover servers found elsewhere."""
+    """Servers that the user's configuration does not name are not trusted."""
     mine = tmp_path / "mine.toml"
     mine.write_text("[search]\nlimit = 5\n")
     assert not ran(clone, config=str(mine))
@@ -66,7 +66,7 @@ def test_naming_a_file_trusts_only_its_servers(clone: Path, tmp_path: Path) -> N
 
 
 def test_a_trusted_configuration_runs_until_it_changes(clone: Path) -> None:
-    """Trust given to a whole file covers exactly its bytes."""
+    """Trust in a whole file covers exactly its bytes."""
     flags = {"data_dir": str(clone.parent / "data"), "model": MODEL}
     with Repertory(load(flags, clone, {}), clone) as repertory:
         repertory.workspace.trust.trust(clone / ".mcp.json")
@@ -76,8 +76,8 @@ def test_a_trusted_configuration_runs_until_it_changes(clone: Path) -> None:
     assert not ran(clone)
 
 
-def test_what_a_host_keeps_beside_its_servers_is_no_change_of_them(clone: Path) -> None:
-    """Claude Code writes the file of its servers while it runs."""
+def test_other_entries_of_a_server_file_may_change(clone: Path) -> None:
+    """Claude Code writes to the file while it runs; a changed server needs new trust."""
     file = clone / ".mcp.json"
     flags = {"data_dir": str(clone.parent / "data"), "model": MODEL}
     with Repertory(load(flags, clone, {}), clone) as repertory:
@@ -93,7 +93,7 @@ def test_what_a_host_keeps_beside_its_servers_is_no_change_of_them(clone: Path) 
 
 
 def test_an_unreadable_configuration_keeps_its_items(clone: Path) -> None:
-    """The servers of a found configuration keep their items while it is unreadable."""
+    """The items of its servers are kept until it is readable again."""
     config = clone / ".mcp.json"
     server = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
     whole = json.dumps({"mcpServers": {"time": server}})

@@ -1,4 +1,4 @@
-"""The TypeScript module compiles and runs, for arbitrary tools and for real servers."""
+"""The generated TypeScript module compiles and runs, for arbitrary tools and real servers."""
 
 import json
 import sys
@@ -35,7 +35,7 @@ FROM_NPM = {
     f"{MCP}-sequential-thinking": "2026.8.31",
     f"{MCP}-slack": "2025.4.25",
 }
-# They do not start without them, but list their tools with any value.
+# The servers start only with these keys, but list their tools with any value.
 KEYS = (
     "BRAVE_API_KEY",
     "GITLAB_PERSONAL_ACCESS_TOKEN",
@@ -111,7 +111,7 @@ console.log(JSON.stringify(outcomes));
 
 
 def write(folder: Path, tools: list[Item], **files: str) -> list[Path]:
-    """Write the module of some tools and other files."""
+    """Write the module of some tools, and other files."""
     texts = {"tools": module(tools, "http://localhost:7700").text, **files}
     for name, text in texts.items():
         (folder / f"{name}.ts").write_text(text, "utf-8")
@@ -119,12 +119,12 @@ def write(folder: Path, tools: list[Item], **files: str) -> list[Path]:
 
 
 def test_any_tool_compiles(pytestconfig: pytest.Config, tmp_path: Path) -> None:
-    """With any name, description and schemas."""
+    """Names, descriptions and schemas are arbitrary."""
     compile_strictly(compiler(pytestconfig), *write(tmp_path, OddTools(seed=3).tools(1_500)))
 
 
 def test_wide_and_deep_schemas_compile(pytestconfig: pytest.Config, tmp_path: Path) -> None:
-    """Compilers fail on some short types; the module contains none of them."""
+    """The module avoids short types that compilers cannot handle."""
 
     def choice(count: int, first: int = 0) -> dict[str, Any]:
         kinds = ({"const": number} for number in range(first, first + count))
@@ -161,10 +161,8 @@ def test_wide_and_deep_schemas_compile(pytestconfig: pytest.Config, tmp_path: Pa
     compile_strictly(compiler(pytestconfig), *written)
 
 
-def test_every_tool_of_ten_real_servers_compiles(
-    pytestconfig: pytest.Config, tmp_path: Path
-) -> None:
-    """Servers from the package registries, as they are now; example calls compile too."""
+def test_every_tool_of_real_servers_compiles(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    """The servers come from package registries; example calls of their tools compile too."""
     folder = installed(pytestconfig, "mcp-servers", FROM_NPM)
     servers = [
         ServerConfig(name="time", command=sys.executable, args=("-m", "mcp_server_time")),
@@ -187,7 +185,7 @@ def test_every_tool_of_ten_real_servers_compiles(
     compile_strictly(compiler(pytestconfig), *write(tmp_path, tools, uses=uses))
 
 
-def test_the_types_accept_valid_calls_only(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+def test_the_types_accept_only_valid_calls(pytestconfig: pytest.Config, tmp_path: Path) -> None:
     """The compiler rejects missing, wrong and unknown parameters."""
     files = write(tmp_path, [ECHO, PLAIN], uses=RIGHT_AND_WRONG)
     compile_strictly(compiler(pytestconfig), *files)
@@ -195,7 +193,7 @@ def test_the_types_accept_valid_calls_only(pytestconfig: pytest.Config, tmp_path
 
 @pytest.fixture
 def gateway() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The URL of a fake gateway, and the requests it received."""
+    """The URL of a fake gateway, and the requests that it received."""
     asked: list[dict[str, Any]] = []
 
     def answer(request: BaseHTTPRequestHandler) -> None:
@@ -219,7 +217,7 @@ def gateway() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 def test_calls_reach_the_gateway_and_failures_are_thrown(
     tmp_path: Path, gateway: tuple[str, list[dict[str, Any]]]
 ) -> None:
-    """Node runs the module unchanged: ids are encoded, the key is sent, problems are reported."""
+    """Node runs the module unchanged: ids are encoded, the key is sent, and problems are thrown."""
     url, asked = gateway
     (tmp_path / "tools.ts").write_text(module([ECHO, PLAIN], url).text, "utf-8")
     (tmp_path / "calls.ts").write_text(CALLS, "utf-8")

@@ -1,4 +1,4 @@
-"""A query process verifies what it serves: what it missed, it finds, repairs and reports."""
+"""A query process verifies its index: it finds, repairs and reports missed changes."""
 
 import logging
 import uuid
@@ -25,11 +25,11 @@ from repertory.values import NAMESPACE
 from tests.support.builders import coordination, no_model, skill, words_writer
 from tests.support.redis_server import RedisProcess
 
-STATES = EdgeCollection.states  # also while a test watches who else reads them
+STATES = EdgeCollection.states  # the original, which a test may replace
 
 
 class _Deltas(MemoryDeltas):
-    """Announcements, unless their writer ends before."""
+    """Announcements that can be lost."""
 
     is_lost = False
 
@@ -40,7 +40,7 @@ class _Deltas(MemoryDeltas):
 
 
 class Served:
-    """A writer and a live search on one store, with a clock of the test's own."""
+    """A writer and a live search on one store, with a simulated clock."""
 
     def __init__(self, root: Path, parts: Coordination, reader: ThreadPoolExecutor) -> None:
         self.time = 1_000.0
@@ -62,12 +62,12 @@ class Served:
         )
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close the live search and the cache."""
         self.live.close()
         self.cache.close()
 
     def save(self, *items: Item, removed: Sequence[str] = (), later: int = 1) -> None:
-        """Write and remove items with the next revision."""
+        """Write and remove items with a later revision."""
         self.revision += later
         job = Job(
             id=uuid.uuid4().hex,
@@ -79,7 +79,7 @@ class Served:
         self.writer.write([job])
 
     def follow(self, seconds: int = 0) -> dict[str, str]:
-        """Let the live search follow for some seconds; returns the hashes that it serves."""
+        """Let the live search follow for some seconds, and return the hashes that it serves."""
         self.live.step()
         for _ in range(seconds):
             self.time += 1.0
@@ -98,26 +98,26 @@ class Served:
 
     @property
     def repaired(self) -> int:
-        """How many items the live search says that it repaired."""
+        """The number of repaired items that the live search reports."""
         assert self.live.verification is not None
         return self.live.verification.repaired
 
 
 @pytest.fixture
 def deltas() -> _Deltas:
-    """Announcements, which a test may lose."""
+    """Announcements that a test can lose."""
     return _Deltas()
 
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for no announcement: the tests' clock is their own."""
+    """Do not wait for announcements, because the clock is simulated."""
     monkeypatch.setattr("repertory.search.live.POLL_INTERVAL_S", 0.002)
 
 
 @pytest.fixture
 def served(tmp_path: Path, deltas: _Deltas) -> Iterator[Served]:
-    """Twelve items that are served."""
+    """A writer, and a live search that serves its twelve items."""
     with ThreadPoolExecutor(1) as reader:
         served = Served(tmp_path, coordination(tmp_path, deltas=deltas), reader)
         served.save(*(skill(f"s{number}") for number in range(12)))
@@ -126,10 +126,10 @@ def served(tmp_path: Path, deltas: _Deltas) -> Iterator[Served]:
         served.close()
 
 
-def test_what_was_never_announced_is_found(
+def test_unannounced_changes_are_found(
     served: Served, deltas: _Deltas, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A worker that ends between a write and its announcement hides no item for ever."""
+    """A worker that dies between a write and its announcement hides no change permanently."""
     deltas.is_lost = True
     served.save(skill("s1", "Changed"), skill("new"), removed=["s2"])
     deltas.is_lost = False
@@ -144,8 +144,8 @@ def test_what_was_never_announced_is_found(
     assert (served.repaired, served.live.engine.version) == (3, version)
 
 
-def test_what_is_on_its_way_is_no_fault(served: Served, deltas: _Deltas) -> None:
-    """A write that is announced within seconds is not reported as repaired."""
+def test_a_late_announcement_is_not_a_repair(served: Served, deltas: _Deltas) -> None:
+    """A write that is announced within seconds is not reported."""
     for number in range(12):
         deltas.is_lost = True
         served.save(skill("s1", f"Version {number}"))
@@ -157,10 +157,10 @@ def test_what_is_on_its_way_is_no_fault(served: Served, deltas: _Deltas) -> None
     assert served.repaired == 0
 
 
-def test_an_announcement_may_come_before_what_it_announces(
+def test_an_announcement_may_arrive_before_its_write_is_readable(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a cluster a read may miss a write that was acknowledged; it is repeated later."""
+    """In a cluster, a read may miss an acknowledged write; it is repeated later."""
     with monkeypatch.context() as lagging:
         lagging.setattr(
             EdgeCollection,
@@ -172,9 +172,7 @@ def test_an_announcement_may_come_before_what_it_announces(
     assert served.follow(20) == served.stored()
 
 
-def test_a_record_that_is_missing_is_read_again(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_record_is_read_again(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """A state without its record does not count as indexed."""
     with monkeypatch.context() as lagging:
         lagging.setattr(EdgeCollection, "records", lambda *_: {})
@@ -186,7 +184,7 @@ def test_a_record_that_is_missing_is_read_again(
 def test_a_large_collection_is_verified_in_slices(
     served: Served, deltas: _Deltas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither the verification nor a gap reads a large collection at once, and both heal it."""
+    """Neither a verification nor a gap reads it whole, and both repair it."""
     _make_small(monkeypatch)
     served.save(*(skill(f"many{number}") for number in range(150)))
     served.save(skill("last"), later=100)
@@ -207,10 +205,10 @@ def test_a_large_collection_is_verified_in_slices(
     assert served.live.verification.at > 0
 
 
-def test_what_differs_in_number_is_looked_for_without_a_pause(
+def test_a_different_number_of_items_speeds_up_the_verification(
     served: Served, deltas: _Deltas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A deletion is found within a pass; numbers that nothing explains cause no endless passes."""
+    """A deletion is found in one pass; an unexplained number causes no endless passes."""
     monkeypatch.setattr(verification, "SLICE", 1)
     deltas.is_lost = True
     served.save(removed=["s2"])
@@ -218,14 +216,14 @@ def test_what_differs_in_number_is_looked_for_without_a_pause(
     monkeypatch.setattr(EdgeCollection, "count_items", lambda _: 1_000)
     pages = _pages(monkeypatch)
     served.follow(600)
-    unhurried = 2 * 600 / 4  # a slice and a page of what is recent, every four to six seconds
+    unhurried = 2 * 600 / 4  # a slice and a page of recent items, every four to six seconds
     assert len(pages) < unhurried + 6 * 11
 
 
-def test_no_urgent_slice_waits_long_for_an_announcement(
+def test_an_urgent_slice_does_not_wait_for_announcements(
     served: Served, deltas: _Deltas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 100,000 items, what was removed would be found for minutes."""
+    """With 100,000 items, searches would otherwise find removed items for minutes."""
     monkeypatch.setattr(verification, "SLICE", 1)
     monkeypatch.setattr(live, "URGENT_WAIT_S", 0.0)
     waits: list[float] = []
@@ -244,10 +242,10 @@ def test_no_urgent_slice_waits_long_for_an_announcement(
     assert 0.0 in waits
 
 
-def test_without_redis_nothing_is_read_whole(
+def test_an_outage_of_redis_causes_no_full_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While Redis is away changes are found in slices; its return and a flush add no more."""
+    """Changes are found in slices; a restart or a flush of Redis adds few reads."""
     _make_small(monkeypatch)
     with RedisProcess() as process, ThreadPoolExecutor(1) as reader:
         server = RedisServer(process.url)
@@ -278,7 +276,7 @@ def test_without_redis_nothing_is_read_whole(
 
 
 def _make_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make a hundred items many."""
+    """Lower the limits, so that a hundred items count as many."""
     monkeypatch.setattr(verification, "SLICE", 10)
     monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 10)
     for module in (keyword_feed, verification):
@@ -286,7 +284,7 @@ def _make_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _pages(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of items of each page that is read from now on; no listing of all is allowed."""
+    """The sizes of the pages that are read from now on; reading all states at once fails."""
     pages: list[int] = []
     page = EdgeCollection.page
 

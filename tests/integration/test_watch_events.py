@@ -1,4 +1,4 @@
-"""Changes of folders, files and servers, and the reactions of the watch service."""
+"""How the watch service reacts to changes of folders, files and servers."""
 
 import ctypes
 import errno
@@ -37,19 +37,19 @@ pytestmark = pytest.mark.usefixtures("own_home")
 
 
 def save(path: Path, text: str = "Does it.") -> None:
-    """Write a skill as most programs do: in place."""
+    """Write a file in place, as most programs do."""
     write(path, f"{text}\n")
 
 
 def save_atomically(path: Path, text: str) -> None:
-    """Write a skill as careful editors do: to a temporary file that replaces it."""
+    """Write a temporary file that replaces the file, as careful editors do."""
     half = path.with_name(f".{path.name}.tmp")
     half.write_text(f"{text}\n")
     half.replace(path)
 
 
 def configure(project: Path, *sources: tuple[str, str]) -> None:
-    """Write a configuration of Markdown skill folders, by name."""
+    """Write a configuration of Markdown skill folders, by name and path."""
     entries = (
         f'[[sources]]\ntype = "markdown-skills"\nname = "{name}"\npath = "{path}"\n'
         for name, path in sources
@@ -77,7 +77,7 @@ Watch = Callable[..., Watching]
 
 @pytest.fixture
 def watch(project: Path) -> Iterator[Watch]:
-    """Start to watch the project, and wait until its skill is indexed."""
+    """Start watching the project, and wait until its skill is indexed."""
     begun: list[Watching] = []
 
     def begin(*items: str, **flags: object) -> Watching:
@@ -93,7 +93,7 @@ def watch(project: Path) -> Iterator[Watch]:
 
 
 def test_a_save_is_one_scan(skills: Path, watch: Watch) -> None:
-    """A new, a changed and a deleted file each cost one scan, and the index follows."""
+    """A new, a changed and a deleted file each cause one scan, and the index follows."""
     watching = watch()
     scans = watching.scans()
     save(skills / "second.md")
@@ -108,8 +108,8 @@ def test_a_save_is_one_scan(skills: Path, watch: Watch) -> None:
     watching.wait_for("team/deep/er/third", "team/second")
 
 
-def test_the_end_waits_for_no_scan(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scans that run end at their next pause, and those that wait do not begin."""
+def test_shutdown_interrupts_scans(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Running scans end at their next pause, and waiting scans do not begin."""
     begun: list[str] = []
 
     def scan(source: FolderSource) -> dict[str, str]:
@@ -126,10 +126,10 @@ def test_the_end_waits_for_no_scan(project: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("is_first", [False, True])
-def test_what_only_a_scan_can_tell_is_not_lost_during_one(
+def test_changes_during_a_scan_are_not_lost(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch, is_first: bool
 ) -> None:
-    """A scan reads such changes again, but not for ever; then the next one does."""
+    """The scan reads them again, up to a limit; then the next scan does."""
     save(skills / "folder" / "a.md")
     (skills / "link").symlink_to(skills / "folder")
     saves = [f"Save {number}." for number in range(MAX_SCANS + 1)]
@@ -165,7 +165,7 @@ def test_what_only_a_scan_can_tell_is_not_lost_during_one(
 def test_temporary_files_of_editors_cause_no_scan(
     project: Path, skills: Path, watch: Watch
 ) -> None:
-    """Swap files, locks, backups, probes and the files of tools cause no scan."""
+    """Swap files, locks, backups, probes and files of tools are ignored."""
     save(project / "others" / "other.md")
     configure(project, ("team", "skills"), ("others", "others"))
     watching = watch("team/first", "others/other")
@@ -175,7 +175,7 @@ def test_temporary_files_of_editors_cause_no_scan(
         (skills / name).unlink()
     (skills / ".#first.md").symlink_to("me@host.17:1")
     save(skills / ".git" / "refs.md")
-    save(project / "others" / "second.md")  # the last event, so the others are due by then
+    save(project / "others" / "second.md")  # the last event: earlier ones are handled by then
     watching.wait_for("team/first", "others/other", "others/second")
     assert watching.scans() == scans
     (skills / "first.md").rename(skills / "first.md~")  # as vim saves
@@ -184,8 +184,8 @@ def test_temporary_files_of_editors_cause_no_scan(
     assert watching.indexed == ["others/other", "others/second", "team/first"]
 
 
-def test_a_thousand_files_are_a_few_scans(skills: Path, watch: Watch) -> None:
-    """A checkout that writes or deletes a thousand files causes only a few scans."""
+def test_a_checkout_of_a_thousand_files_causes_few_scans(skills: Path, watch: Watch) -> None:
+    """Events within a short time are combined."""
     repository = ("git", "-C", str(skills), "-c", "user.name=me", "-c", "user.email=me@example.org")
     for number in range(1_000):
         save(skills / f"folder{number % 30}" / f"{number}.md", f"Does {number}.")
@@ -206,8 +206,8 @@ def test_a_thousand_files_are_a_few_scans(skills: Path, watch: Watch) -> None:
     assert watching.scans() <= scans + 5
 
 
-def test_folders_are_moved_in_and_out(skills: Path, tmp_path: Path, watch: Watch) -> None:
-    """A folder is added, removed or renamed with its content, and is watched."""
+def test_folders_can_be_moved_in_and_out(skills: Path, tmp_path: Path, watch: Watch) -> None:
+    """A folder that is added, removed or renamed with its content is followed."""
     elsewhere = tmp_path / "elsewhere"
     save(elsewhere / "deep" / "moved.md")
     watching = watch()
@@ -222,8 +222,8 @@ def test_folders_are_moved_in_and_out(skills: Path, tmp_path: Path, watch: Watch
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_folder_that_is_moved_away_twice(skills: Path, tmp_path: Path, watch: Watch) -> None:
-    """It was made again in between; once both are deleted elsewhere, saves are still followed."""
+def test_a_folder_can_be_moved_away_twice(skills: Path, tmp_path: Path, watch: Watch) -> None:
+    """It is created again in between; later saves are followed after both copies are deleted."""
     save(skills / "one" / "first.md")
     trash = tmp_path / "trash"
     trash.mkdir()
@@ -239,8 +239,8 @@ def test_a_folder_that_is_moved_away_twice(skills: Path, tmp_path: Path, watch: 
     watching.wait_for("team/first", "team/third")
 
 
-def test_a_folder_that_is_moved_away_and_back(skills: Path, tmp_path: Path, watch: Watch) -> None:
-    """It is back under another name, and the folder it was in has another one, too."""
+def test_a_folder_can_be_moved_away_and_back(skills: Path, tmp_path: Path, watch: Watch) -> None:
+    """It returns under another name, and its former parent is renamed."""
     save(skills / "a" / "deep" / "one.md")
     watching = watch("team/a/deep/one", "team/first")
     (skills / "a" / "deep").rename(tmp_path / "out")
@@ -253,9 +253,9 @@ def test_a_folder_that_is_moved_away_and_back(skills: Path, tmp_path: Path, watc
     watching.wait_for("team/first", "team/in/one", "team/in/two")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
-def test_a_folder_that_is_watched_twice_is_no_warning(tmp_path: Path) -> None:
-    """Python would keep each such warning for ever, and each names all watched folders."""
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
+def test_watching_a_folder_twice_causes_no_warning(tmp_path: Path) -> None:
+    """Python would keep each warning forever, and each lists all watched folders."""
     root, elsewhere = tmp_path / "skills", tmp_path / "elsewhere"
     (root / "inner").mkdir(parents=True)
     folder = WatchedFolder(root, lambda _: True)
@@ -264,22 +264,22 @@ def test_a_folder_that_is_watched_twice_is_no_warning(tmp_path: Path) -> None:
         warnings.simplefilter("always")
         with events.FolderWatches(lambda *_: seen.set()) as watches:
             watches.follow({"team": folder})
-            for _ in range(3):  # moved away and back, it still has its first watch
+            for _ in range(3):  # the folder that returns is still watched
                 (root / "inner").rename(elsewhere)
-                time.sleep(1)  # watchdog waits half a second for where it went
+                time.sleep(1)  # watchdog waits half a second for the target
                 elsewhere.rename(root / "inner")
                 time.sleep(1)
     assert seen.is_set()
     assert warned == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("part", ["InotifyWatchGroup.on_event", "InotifyEmitter.queue_events"])
-def test_a_fault_in_the_watch_is_survived(
+def test_a_crashed_watch_thread_is_replaced(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    """A thread that ends is replaced, and what changed meanwhile is found."""
+    """Changes during its absence are found."""
     watching = watch()
     failed = threading.Event()
     kind, method = part.split(".")
@@ -300,7 +300,7 @@ def test_a_fault_in_the_watch_is_survived(
 
 
 def hold_reads(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Have the events that are read of the system wait for the returned event."""
+    """Delay the events of the system until the returned event is set."""
     reads, read = threading.Event(), inotify_c.InotifyFD.read_events
 
     def read_later(reader: inotify_c.InotifyFD, **options: int) -> object:
@@ -312,15 +312,15 @@ def hold_reads(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return reads
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
-def test_saves_in_a_new_folder_that_took_the_place_of_another_are_followed(
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
+def test_saves_in_a_folder_that_replaced_another_are_followed(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if its events are read late, when the other one has its first name."""
+    """They are followed even if the events are read only after the swap of the names."""
     save(skills / "kept" / "one.md")
     watching = watch("team/first", "team/kept/one")
     reads = hold_reads(monkeypatch)
-    (skills / "beside.txt").touch()  # what is read before the reader waits
+    (skills / "beside.txt").touch()  # this event is read before the reader waits
     save(skills / "new" / "two.md")
     (skills / "kept").rename(skills / "aside")
     (skills / "new").rename(skills / "kept")
@@ -332,17 +332,17 @@ def test_saves_in_a_new_folder_that_took_the_place_of_another_are_followed(
     watching.wait_for("team/first", "team/kept/two", "team/kept/three", "team/new/one")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
-def test_saves_among_more_events_than_the_system_keeps_are_found(
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
+def test_saves_are_found_although_the_event_queue_overflows(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It drops those that come while too many wait, as after thousands of files at once."""
+    """The system drops events while too many are waiting."""
     watching = watch()
     reads = hold_reads(monkeypatch)
     others = [write(skills / name) for name in ("one.txt", "two.txt")]
     kept = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
-    for number in range(kept + 10_000):  # the first ones are read
-        others[number % 2].touch()  # equal events in a row would be one
+    for number in range(kept + 10_000):  # some events are read at once
+        others[number % 2].touch()  # the system merges equal events in a row
     save(skills / "new" / "second.md")
     reads.set()
     watching.wait_for("team/first", "team/new/second")
@@ -350,11 +350,11 @@ def test_saves_among_more_events_than_the_system_keeps_are_found(
     watching.wait_for("team/first", "team/new/second", "team/new/third")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
-def test_a_watch_that_cannot_be_ended_is_left(
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
+def test_a_watch_that_cannot_be_stopped_is_abandoned(
     project: Path, skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other folders are watched by new threads."""
+    """New threads watch the other folders."""
     save(project / "others" / "other.md")
     configure(project, ("team", "skills"), ("others", "others"))
     watching = watch("team/first", "others/other")
@@ -380,11 +380,11 @@ def test_a_root_that_vanishes_keeps_its_items_until_it_is_back(skills: Path, wat
     watching.wait_for("team/second")
     save(skills / "third.md")
     watching.wait_for("team/second", "team/third")
-    watching.wait(lambda: watching.error() == "")  # it is reported once a second
+    watching.wait(lambda: watching.error() == "")  # reports come once a second
 
 
-def test_a_root_that_is_created_later(project: Path) -> None:
-    """It is watched from then on."""
+def test_a_root_that_is_created_later_is_watched(project: Path) -> None:
+    """It is an error until then."""
     configure(project, ("team", "skills"), ("later", "deep/later"))
     with Watching(project) as watching:
         watching.wait(lambda: "cannot be read" in watching.error("later"))
@@ -394,8 +394,10 @@ def test_a_root_that_is_created_later(project: Path) -> None:
         watching.wait_for("later/one", "later/two", "team/first")
 
 
-def test_a_root_that_is_replaced(project: Path, skills: Path, watch: Watch) -> None:
-    """A folder that replaces it, by a move or a link, is scanned and watched."""
+def test_a_root_that_is_replaced_is_watched_again(
+    project: Path, skills: Path, watch: Watch
+) -> None:
+    """A moved folder or a link may replace it."""
     watching = watch()
     for number, place in enumerate(("moved", "linked")):
         save(project / place / f"{place}.md")
@@ -415,8 +417,10 @@ def test_a_root_that_is_replaced(project: Path, skills: Path, watch: Watch) -> N
 
 
 @pytest.mark.parametrize("place", ["", "sub"])
-def test_a_folder_that_was_closed_at_first_is_watched(project: Path, place: str) -> None:
-    """Once it is opened, its files and later saves in it are found."""
+def test_an_unreadable_folder_is_watched_when_it_becomes_readable(
+    project: Path, place: str
+) -> None:
+    """Its files and later saves are found."""
     save(project / "skills" / "sub" / "second.md")
     folder = project / "skills" / place
     folder.chmod(0)
@@ -428,7 +432,7 @@ def test_a_folder_that_was_closed_at_first_is_watched(project: Path, place: str)
             folder.chmod(0o700)
             found = ["team/first", "team/sub/second"]
             watching.wait_for(*found)
-            time.sleep(1)  # the watch begins again
+            time.sleep(1)  # until the folder is watched again
             save(folder / "third.md")
             watching.wait_for(*found, f"team/{place}/third".replace("//", "/"))
     finally:
@@ -436,7 +440,7 @@ def test_a_folder_that_was_closed_at_first_is_watched(project: Path, place: str)
 
 
 def test_links_in_a_folder_are_followed(skills: Path, watch: Watch) -> None:
-    """New ones, those that lead elsewhere now, and files of any name that they lead to."""
+    """New and changed links count, and links to files of any name."""
     for folder in ("node_modules/one/second.md", "node_modules/two/third.md", "text.txt"):
         save(skills / folder)
     (skills / "fourth.md").symlink_to("text.txt")
@@ -455,8 +459,8 @@ def test_links_in_a_folder_are_followed(skills: Path, watch: Watch) -> None:
     watching.wait_for("team/first", "team/fourth")
 
 
-def test_a_single_file_of_tools(project: Path, watch: Watch) -> None:
-    """A single file is watched through its folder, however the file is written."""
+def test_a_single_file_of_tools_is_watched(project: Path, watch: Watch) -> None:
+    """It is watched through its folder, whether it is written in place or replaced."""
     tools = project / "tools.json"
     tool = {"name": "one", "inputSchema": {"type": "object"}}
     tools.write_text(json.dumps({"server": "lab", "tools": [tool]}))
@@ -471,7 +475,7 @@ def test_a_single_file_of_tools(project: Path, watch: Watch) -> None:
     watching.wait_for("lab__two", "team/first")
 
 
-def test_a_broken_configuration_changes_nothing(project: Path, watch: Watch) -> None:
+def test_an_invalid_configuration_changes_nothing(project: Path, watch: Watch) -> None:
     """The last valid one stays active, the status has the error, and saves are followed."""
     watching = watch()
     good = (project / "repertory.toml").read_text()
@@ -493,8 +497,8 @@ def test_a_broken_configuration_changes_nothing(project: Path, watch: Watch) -> 
     assert watching.scans() == scans  # the unchanged source was not scanned again
 
 
-def test_a_configuration_that_is_broken_at_the_start(project: Path) -> None:
-    """The service waits until it is fixed, and removes nothing meanwhile."""
+def test_the_service_waits_for_a_valid_configuration(project: Path) -> None:
+    """If the file is invalid at the start, the service removes nothing."""
     good = (project / "repertory.toml").read_text()
     watching = Watching(project)
     (project / "repertory.toml").write_text("[[")
@@ -505,9 +509,9 @@ def test_a_configuration_that_is_broken_at_the_start(project: Path) -> None:
         watching.wait_for("team/first")
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="its disks have only names in Unicode")
-def test_a_path_that_is_no_unicode_can_be_reported(tmp_path: Path) -> None:
-    """The report is JSON, which has no half characters."""
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS allows only Unicode names")
+def test_a_path_that_is_not_unicode_can_be_reported(tmp_path: Path) -> None:
+    """The report is JSON, which has no lone surrogates."""
     project = tmp_path / os.fsdecode(b"caf\xe9")
     project.mkdir()
     configure(project, ("team", "skills"))
@@ -516,8 +520,8 @@ def test_a_path_that_is_no_unicode_can_be_reported(tmp_path: Path) -> None:
         assert json.dumps(watching.status, ensure_ascii=False).encode()
 
 
-def test_found_sources_follow_the_project(tmp_path: Path) -> None:
-    """Without a configuration, a host's skill folder is found when it is created."""
+def test_discovered_sources_follow_the_project(tmp_path: Path) -> None:
+    """Without a configuration, a host's skill folder is discovered when it is created."""
     project = tmp_path / "project"
     save(project / "README.md", "# Read me")
     with Watching(project) as watching:
@@ -528,7 +532,7 @@ def test_found_sources_follow_the_project(tmp_path: Path) -> None:
 
 
 def test_a_removed_configuration_leaves_no_source(project: Path, watch: Watch) -> None:
-    """Not even one whose folder is missing, as a found source on a disk that is away would stay."""
+    """A configured source with a missing folder is dropped too, unlike a discovered one."""
     save(project / "README.md", "# Read me")
     watching = watch("team/first")
     shutil.rmtree(project / "skills")
@@ -538,7 +542,7 @@ def test_a_removed_configuration_leaves_no_source(project: Path, watch: Watch) -
     assert [one.name for one in watching.coordinator.adopted[-1].sources] == ["documents"]
 
 
-def test_a_half_saved_server_configuration(project: Path, watch: Watch) -> None:
+def test_a_half_saved_server_configuration_changes_nothing(project: Path, watch: Watch) -> None:
     """The servers of an unreadable MCP configuration stay active."""
     config = project / ".mcp.json"
     server = {"command": sys.executable, "args": [str(SERVERS / "raw.py"), "paginated"]}
@@ -555,8 +559,8 @@ def test_a_half_saved_server_configuration(project: Path, watch: Watch) -> None:
     assert "mcp" not in {source.type for source in watching.coordinator.adopted[1].sources}
 
 
-def test_a_half_saved_server_configuration_at_the_next_start(project: Path) -> None:
-    """The servers that the last watch knew stand in for those of an unreadable file."""
+def test_a_half_saved_server_configuration_at_the_start_changes_nothing(project: Path) -> None:
+    """The servers that the previous watch knew replace those of an unreadable file."""
     config = write(project / ".mcp.json", json.dumps({"mcpServers": {"raw": {"command": "raw"}}}))
     (project / "repertory.toml").unlink()
 
@@ -571,8 +575,10 @@ def test_a_half_saved_server_configuration_at_the_next_start(project: Path) -> N
     assert adopted() == before
 
 
-def test_a_server_whose_tools_change(project: Path, tmp_path: Path, watch: Watch) -> None:
-    """A server that reports changes is listed in its open session."""
+def test_a_server_whose_tools_change_is_listed_again(
+    project: Path, tmp_path: Path, watch: Watch
+) -> None:
+    """Its open session is used, and the server is not started again."""
     environment = {"TOOLS": str(tmp_path / "tools"), "STARTS": str(tmp_path / "starts")}
     (tmp_path / "tools").write_text("one")
     arguments = [str(SERVERS / "changing.py"), "stdio"]
@@ -587,7 +593,7 @@ def test_a_server_whose_tools_change(project: Path, tmp_path: Path, watch: Watch
 def test_a_new_kind_of_source_is_followed(
     project: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A type is a module and a line of the registry; its own signals start its scans."""
+    """A new type needs only a module and a line in the registry; its signals start scans."""
     board = registered(monkeypatch, "board")
     board.post("one")
     with (project / "repertory.toml").open("a") as file:
@@ -614,10 +620,10 @@ def test_a_silent_server_delays_no_save(project: Path, skills: Path) -> None:
         assert {one.source.name for one in watching.coordinator.scans} == {"team"}
 
 
-def test_items_that_are_examined_for_long_delay_no_save(
+def test_a_long_review_of_items_delays_no_save(
     project: Path, skills: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The thread of the scan looks for suspicions, so another source is followed meanwhile."""
+    """Items are examined in the thread of their scan, so other sources are followed."""
     save(project / "others" / "other.md")
     configure(project, ("team", "skills"), ("others", "others"))
     examined = threading.Event()
@@ -635,10 +641,10 @@ def test_items_that_are_examined_for_long_delay_no_save(
         watching.wait_for("others/other", "team/first", "team/second")
 
 
-def test_a_fault_while_items_are_examined_keeps_none_back(
+def test_a_fault_in_the_review_of_items_stops_no_indexing(
     project: Path, skills: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The source is indexed and followed as if nothing had been looked at."""
+    """The items are indexed as if they had not been examined."""
     watching = Watching(project)
     monkeypatch.setattr(watching.coordinator, "examine", lambda *_: 1 / 0)
     with watching:
@@ -650,7 +656,7 @@ def test_a_fault_while_items_are_examined_keeps_none_back(
 def test_folders_on_silent_file_systems_are_polled(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Changes on a file system without events are found."""
+    """Saves on a file system without events are found."""
     kind = filesystems.Mount("/", "nfs4")
     monkeypatch.setattr(events, "mounts", lambda: [kind])
     watching = watch()
@@ -660,12 +666,12 @@ def test_folders_on_silent_file_systems_are_polled(
     watching.wait_for("team/first", "team/second")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it stands in for FSEvents")
+@pytest.mark.skipif(sys.platform != "linux", reason="the test simulates FSEvents with inotify")
 @pytest.mark.parametrize("error", [SystemError, RuntimeError])
 def test_folders_without_a_stream_of_events_are_polled(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:
-    """FSEvents says so by other errors than those of the system, for instance in a sandbox."""
+    """FSEvents raises these errors, for instance in a sandbox."""
 
     def start(_: inotify.InotifyEmitter) -> None:
         raise error("Cannot start fsevents stream. Use a kqueue or polling observer instead.")
@@ -678,7 +684,7 @@ def test_folders_without_a_stream_of_events_are_polled(
     watching.wait_for("team/first", "team/second")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 @pytest.mark.parametrize("left", [0, 3])
 def test_folders_beyond_the_limit_of_watches_are_polled(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch, left: int
@@ -708,11 +714,11 @@ def test_folders_beyond_the_limit_of_watches_are_polled(
     watching.wait_for("team/first", *items, "team/folder4/two")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about inotify")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 def test_a_service_beyond_the_limit_of_instances_polls(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It names another limit than that of watches."""
+    """The status names this limit instead of that of watches."""
 
     def init() -> int:
         ctypes.set_errno(errno.EMFILE)
@@ -726,21 +732,21 @@ def test_a_service_beyond_the_limit_of_instances_polls(
     watching.wait_for("team/first", "team/second")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="its inotify reports that")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has inotify")
 def test_a_watch_that_ends_before_its_start_is_no_error(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A program that ends at once logs nothing."""
+    """A service that ends at once logs nothing."""
     with events.FolderWatches(lambda *_: None):
         emitter = inotify.InotifyEmitter(EventQueue(), ObservedWatch(tmp_path, recursive=True))
-        emitter.queue_events(0)  # its thread's next step after a stop
+        emitter.queue_events(0)  # the next step of its thread after a stop
     assert not caplog.records
 
 
 def test_sources_are_scanned_periodically(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Reconciliation finds unreported changes."""
+    """Reconciliation finds changes without events."""
     monkeypatch.setattr(FileSystemEventHandler, "dispatch", lambda *_: None)
     watching = watch(reconcile=0.5)
     save(skills / "second.md")
@@ -750,7 +756,7 @@ def test_sources_are_scanned_periodically(
 def test_a_source_that_takes_long_to_scan_is_scanned_less_often(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its reconciliation rests for several times as long as the scan took; saves are found."""
+    """The pause is a multiple of the duration of its scan; saves are still found."""
     monkeypatch.setattr(tasks, "REST", 1e9)
     watching = watch(reconcile=0.1)
     watching.wait(lambda: watching.scans() == 1)
@@ -765,7 +771,7 @@ def test_a_source_that_takes_long_to_scan_is_scanned_less_often(
 def test_a_configuration_that_takes_long_to_load_is_loaded_less_often(
     project: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Sources are looked for in the whole project: that rests as a scan does. Changes are seen."""
+    """Discovery reads the whole project, so it pauses like a scan; saved changes are still seen."""
     monkeypatch.setattr(tasks, "REST", 1e9)
     loads: list[None] = []
 
@@ -785,15 +791,15 @@ def test_a_configuration_that_takes_long_to_load_is_loaded_less_often(
 
 
 def test_a_change_of_permissions_is_a_change(skills: Path, watch: Watch) -> None:
-    """A file that could not be read may be readable now."""
+    """A file that was unreadable may be readable now."""
     watching = watch()
     scans = watching.scans()
     (skills / "first.md").chmod(0o600)
     watching.wait(lambda: watching.scans() == scans + 1)
 
 
-def test_a_new_folder_removes_nothing_that_was_found(tmp_path: Path) -> None:
-    """Without a configuration, a folder of a known name joins what is there, at every moment."""
+def test_a_newly_discovered_folder_removes_no_items(tmp_path: Path) -> None:
+    """Without a configuration, items found before stay indexed at every moment."""
     project = tmp_path / "project"
     write(project / "examples" / "skills" / "keys" / "SKILL.md", SKILL)
     write(project / "docs" / "guide.md", "# Guide\n\nHow to begin.\n")
@@ -816,7 +822,7 @@ def test_a_new_folder_removes_nothing_that_was_found(tmp_path: Path) -> None:
 
 
 def test_the_first_file_of_a_kind_is_found_where_it_is_saved(tmp_path: Path) -> None:
-    """Without a configuration; a file that its source reads already changes no source."""
+    """Without a configuration, such a file adds a source; a file of a known source does not."""
     project = tmp_path / "project"
     save(project / "README.md", "# Read me")
     (project / "sounds.json").write_text("[]")
@@ -836,8 +842,8 @@ def test_the_first_file_of_a_kind_is_found_where_it_is_saved(tmp_path: Path) -> 
         watching.wait(lambda: len(watching.coordinator.adopted) == 4)
 
 
-def test_an_event_outlives_the_folder_that_is_searched(tmp_path: Path) -> None:
-    """A configuration may appear while a change waits for its quiet moment."""
+def test_a_configuration_may_appear_while_an_event_is_debounced(tmp_path: Path) -> None:
+    """The pending event of the former sources does no harm."""
     project = tmp_path / "project"
     save(project / "skills" / "first.md")
     with Watching(project, quiet=1.0) as watching:

@@ -1,4 +1,4 @@
-"""The watch service and content that lies elsewhere."""
+"""The watch service fetches remote content."""
 
 import socket
 from pathlib import Path
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("own_home")
 
 
 def configured(project: Path, url: object) -> Path:
-    """A project with a skill of its own and a repository, both named in a trusted file."""
+    """A project with a skill and a repository, both in a trusted configuration."""
     write(project / "skills" / "first" / "SKILL.md", SKILL.format("first"))
     write(
         project / "repertory.toml",
@@ -31,7 +31,7 @@ def configured(project: Path, url: object) -> Path:
 def test_a_repository_is_fetched_at_intervals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a sign of change; its new servers wait for trust."""
+    """No signal of a change is needed; new MCP servers in it await trust."""
     monkeypatch.setattr(folders, "interval_of", lambda _entry: 0.5)
     repository = Repository(tmp_path / "elsewhere")
     repository.add_skills("pdf")
@@ -47,8 +47,8 @@ def test_a_repository_is_fetched_at_intervals(
         )
 
 
-def test_a_fetch_that_hangs_delays_nothing(tmp_path: Path) -> None:
-    """Neither the first scan, nor a save, nor the end of the service."""
+def test_a_hanging_fetch_delays_nothing(tmp_path: Path) -> None:
+    """The first scan, saves and the end of the service do not wait for it."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"git://127.0.0.1:{server.getsockname()[1]}/never"
         project = configured(tmp_path / "project", url)
@@ -59,4 +59,4 @@ def test_a_fetch_that_hangs_delays_nothing(tmp_path: Path) -> None:
             watching.wait_for("team/first", "team/second")
         with connection:
             while connection.recv(1_000):
-                pass  # until git has ended
+                pass  # wait for the end of git

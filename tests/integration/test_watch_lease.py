@@ -1,4 +1,4 @@
-"""Several watch services of one team: one leads, the others wait and take over."""
+"""Several watch services of one team: one holds the lease, the others wait and take over."""
 
 import os
 import signal
@@ -36,8 +36,8 @@ from tests.support.watches import Watches
 ELSE = Holder(host="elsewhere", process=1, directory="/srv/other")
 
 
-def test_a_signal_ends_it_at_any_moment() -> None:
-    """Also in that in which the thread that takes it begins to wait."""
+def test_a_signal_ends_the_service_at_any_moment() -> None:
+    """The signal may arrive while its thread is just beginning to wait."""
     stop = Event()
     with vars(stop)["_cond"]:
         _end(stop, signal.SIGTERM, None)
@@ -45,17 +45,17 @@ def test_a_signal_ends_it_at_any_moment() -> None:
 
 
 def killed(process: LoggedProcess) -> None:
-    """End it with kill -9."""
+    """End the process with kill -9."""
     process.kill()
 
 
 def ended(process: LoggedProcess) -> None:
-    """End it with SIGTERM."""
+    """End the process with SIGTERM."""
     assert process.terminate() == 0
 
 
-def test_a_defect_while_it_renews_ends_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It starts again then; it would have gone on for ever without the lease."""
+def test_an_error_during_a_renewal_ends_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is then restarted, instead of running forever without the lease."""
     monkeypatch.setattr(leading, "RENEWAL_INTERVAL_S", 0.01)
     about = Mock(side_effect=ValueError("odd"))
     with leading.leading(SoleLease(), about, Event()) as is_ended:
@@ -67,12 +67,12 @@ def test_a_defect_while_it_renews_ends_the_watch(monkeypatch: pytest.MonkeyPatch
 def test_a_second_watch_waits_and_takes_over(
     watches: Watches, end: Callable[[LoggedProcess], None]
 ) -> None:
-    """It says for whom it waits, publishes nothing until then, and is listed as waiting."""
+    """It logs the holder, publishes nothing until then, and is listed as waiting."""
     first = watches.start("bread")
     until(lambda: watches.items() == ["project/bread"])
     second = watches.start("plants")
     [waits] = second.wait_for("watch_waits")
-    # A renewal tells the configuration, which was unknown when the lease was taken.
+    # The configuration is known only after the first renewal.
     until(lambda: (holder := watches.lease.holders().holder) and holder.configuration)
     held = watches.lease.holders()
     assert held.holder
@@ -92,12 +92,12 @@ def test_a_second_watch_waits_and_takes_over(
     assert held.holder
     assert held.holder.directory.endswith("/plants")
     assert held.waiting == []
-    until(lambda: watches.published() == [1, 1])  # it is logged after the switch
+    until(lambda: watches.published() == [1, 1])  # the log follows the switch
 
 
 @pytest.mark.timeout(240)
 def test_two_catalogues_do_not_take_turns(watches: Watches) -> None:
-    """Through many reconciliations the index is that of the first; saves of the other wait."""
+    """Through many reconciliations, the first index stays active, and the second watch waits."""
     watches.start("bread")
     until(lambda: watches.items() == ["project/bread"])
     second = watches.start("plants")
@@ -116,7 +116,7 @@ def test_two_catalogues_do_not_take_turns(watches: Watches) -> None:
 
 @contextmanager
 def stopped(process: LoggedProcess) -> Iterator[None]:
-    """Stop a process as a machine that hangs does; it goes on at the end."""
+    """Stop a process temporarily, like a machine that hangs."""
     assert process._process
     os.killpg(process._process.pid, signal.SIGSTOP)
     try:
@@ -127,7 +127,7 @@ def stopped(process: LoggedProcess) -> Iterator[None]:
 
 @pytest.mark.timeout(240)
 def test_a_watch_that_hung_does_not_publish_again(watches: Watches) -> None:
-    """After another one took over it waits, without ending."""
+    """After another one took over, it waits without ending."""
     first = watches.start("bread")
     until(lambda: watches.items() == ["project/bread"])
     second = watches.start("plants")
@@ -137,13 +137,13 @@ def test_a_watch_that_hung_does_not_publish_again(watches: Watches) -> None:
     first.wait_for("watch_waits")
     first.wait_for("lease_lost")
     assert watches.items() == ["project/plants"]
-    until(lambda: watches.published() == [1, 1])  # it is logged after the switch
+    until(lambda: watches.published() == [1, 1])  # the log follows the switch
     second.kill()
     until(lambda: watches.items() == ["project/bread"])
 
 
 @pytest.mark.timeout(240)
-def test_a_lost_redis_costs_nobody_the_lease(watches: Watches) -> None:
+def test_a_restart_of_redis_leaves_one_holder_of_the_lease(watches: Watches) -> None:
     """A Redis that restarts empty has one holder again, and the index stays."""
     watches.start("bread")
     until(lambda: watches.items() == ["project/bread"])
@@ -159,7 +159,7 @@ def test_a_lost_redis_costs_nobody_the_lease(watches: Watches) -> None:
 
 @pytest.mark.timeout(120)
 def test_a_watch_without_the_lease_writes_nothing(watches: Watches) -> None:
-    """Also while a machine has it that cannot be reached from here."""
+    """This applies also if the holder is on a machine that cannot be reached."""
     assert watches.lease.take(ELSE)
     waiting = watches.start("bread")
     [waits] = waiting.wait_for("watch_waits")
@@ -173,7 +173,7 @@ def test_a_watch_without_the_lease_writes_nothing(watches: Watches) -> None:
 def test_a_coordinator_without_the_lease_sends_and_publishes_nothing(
     tmp_path: Path, redis_server: RedisProcess
 ) -> None:
-    """It may lose it between two steps: while it slept, or while a build was compared."""
+    """It may lose the lease between two steps, while it sleeps or while it compares a build."""
     clock = SimpleNamespace(time=0.0)
     lease = RedisLease(RedisServer(redis_server.url), clock=lambda: clock.time)
     ports = coordination(tmp_path, lease=lease)
@@ -219,7 +219,7 @@ def test_a_coordinator_without_the_lease_sends_and_publishes_nothing(
 
 
 class _SlowStore(EdgeStore):
-    """A store that takes longer to open a collection than a lease lasts, while it is slow."""
+    """A store that, while slow, takes longer to open a collection than a lease lasts."""
 
     is_slow = False
 
@@ -228,7 +228,7 @@ class _SlowStore(EdgeStore):
         self._clock = clock
 
     def open(self, name: str) -> EdgeCollection:
-        """Open, and let time pass."""
+        """Open a collection, and let time pass."""
         self._clock.time += 100.0 * self.is_slow
         return super().open(name)
 

@@ -1,4 +1,4 @@
-"""Messages that a worker has taken, and that it or its Redis does not live to acknowledge."""
+"""Messages that a worker took but cannot acknowledge, because it or its Redis ends."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -23,8 +23,8 @@ from tests.support.redis_server import RedisProcess
     ],
     ids=["acknowledged", "rejected", "returned"],
 )
-def test_a_message_that_cannot_be_ended_blocks_no_other(end: Callable[[Any], None]) -> None:
-    """A worker takes as many messages as it can do, so it would wait for this one for ever."""
+def test_a_message_that_cannot_be_acknowledged_blocks_no_other(end: Callable[[Any], None]) -> None:
+    """Otherwise it would count against the prefetch limit of the worker forever."""
     server = RedisProcess()
     try:
         with Connection(server.url, transport=Transport) as connection:
@@ -41,10 +41,10 @@ def test_a_message_that_cannot_be_ended_blocks_no_other(end: Callable[[Any], Non
         server.stop()
 
 
-def test_a_message_comes_back_soon_if_its_worker_ends_as_soon_as_it_has_it(
+def test_a_message_returns_soon_if_its_worker_ends_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its worker has renewed it for the first time when it took it."""
+    """Taking a message sets its first lease, instead of the long visibility timeout."""
     monkeypatch.setattr("repertory.indexing.celery_queue.LEASE_S", -1.0)
     with (
         RedisProcess() as server,
@@ -63,4 +63,4 @@ def test_a_message_comes_back_soon_if_its_worker_ends_as_soon_as_it_has_it(
         channel.qos.append(message, "tag")
         channel.qos.restore_visible()
         assert client.llen("q") == 1
-        channel._disconnect_pools()  # kombu leaves it to the end of the process
+        channel._disconnect_pools()  # kombu would do so only at exit

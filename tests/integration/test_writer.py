@@ -1,4 +1,4 @@
-"""Jobs become points, in any order."""
+"""The writer turns jobs into points, in any order."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ class Brittle(WordsEngine):
         self.meanwhile: Callable[[], None] | None = None
 
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
-        """Embed, or fail."""
+        """Embed the texts, or raise ModelError."""
         if any("poison" in text for text in texts):
             raise ModelError("The engine broke on a text.")
         self.texts += texts
@@ -65,21 +65,21 @@ class Overflowing(WordsEngine):
     """An engine whose vector of a certain word is not a number, as half precision allows."""
 
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
-        """Embed, some texts wrongly."""
+        """Embed the texts, some of them wrongly."""
         vectors = super().embed_texts(texts)
         vectors[["huge" in text for text in texts]] = np.nan
         return vectors
 
 
 class Killed(BaseException):
-    """An exception that no code of a worker catches."""
+    """The end of a worker: an exception that none of its code catches."""
 
 
 class Deadly(WordsEngine):
     """An engine that kills its worker on a certain word."""
 
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
-        """Embed, or die."""
+        """Embed the texts, or kill the worker."""
         if any("deadly" in text for text in texts):
             raise Killed
         return super().embed_texts(texts)
@@ -91,14 +91,14 @@ class Fragile(MemoryTombstones):
     is_away = False
 
     def record_deletions(self, collection: str, deleted: Mapping[str, int]) -> None:
-        """Record, if the tombstones are available."""
+        """Record the deletions, if the tombstones are available."""
         if self.is_away:
             raise StoreError("Away.")
         super().record_deletions(collection, deleted)
 
 
 class Noting(MemoryClaims):
-    """Claims that record how many were taken at once."""
+    """Claims that record their names and the most that were taken at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -106,14 +106,14 @@ class Noting(MemoryClaims):
         self.names: set[str] = set()
 
     def take(self, names: Sequence[str], seconds: float) -> set[str]:
-        """Take, and record how many."""
+        """Take the claims, and record their number."""
         self.most = max(self.most, len(names))
         self.names |= set(names)
         return super().take(names, seconds)
 
 
 class House:
-    """A writer and everything that it writes to."""
+    """A writer with all its stores and ports."""
 
     def __init__(self, root: Path, engine: EmbeddingEngine) -> None:
         self.store = EdgeStore(root)
@@ -130,7 +130,7 @@ class House:
         self.queue = LossyQueue(self.writer)
 
     def another_writer(self, engine: Callable[[], EmbeddingEngine] | None = None) -> Writer:
-        """A writer in another process."""
+        """A writer as in another process."""
         return words_writer(
             self.store, self.cache, self.coordination, engine or (lambda: self.engine)
         )
@@ -161,7 +161,7 @@ class House:
         return self.engine.texts
 
     def attempt(self, *todo: Job) -> None:
-        """Do jobs as a worker does."""
+        """Run jobs like a worker."""
         attempt(
             todo, QueueName.BUILDS, writer=self.writer, failures=self.failures, queue=self.queue
         )
@@ -176,7 +176,7 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 
 def test_a_late_write_does_not_restore_a_deleted_item(house: House) -> None:
-    """A newer deletion wins."""
+    """The deletion has a higher revision than the write."""
     late = house.job(1, skill("a"))
     house.writer.write([house.job(2, removed=("team/a",))])
     house.writer.write([late])
@@ -186,7 +186,7 @@ def test_a_late_write_does_not_restore_a_deleted_item(house: House) -> None:
 
 
 def test_a_late_deletion_spares_a_newer_item(house: House) -> None:
-    """An item that was created again survives the older deletion, even if it is the same."""
+    """An item that was created again survives an older deletion, even if it is unchanged."""
     house.writer.write([house.job(1, skill("a"))])
     house.writer.write([house.job(3, skill("a"))])
     house.writer.write([house.job(2, removed=("team/a",))])
@@ -194,7 +194,7 @@ def test_a_late_deletion_spares_a_newer_item(house: House) -> None:
 
 
 def test_an_older_write_leaves_no_sections_behind(house: House) -> None:
-    """While one worker embeds, another writes a newer text: nothing of the older one stays."""
+    """Another worker writes a newer text while the older one is embedded."""
     newer = skill("a", "Does it again", "Short.")
     assert isinstance(house.engine, Brittle)
     house.engine.meanwhile = lambda: house.another_writer().write([house.job(2, newer)])
@@ -204,7 +204,7 @@ def test_an_older_write_leaves_no_sections_behind(house: House) -> None:
 
 
 def test_an_older_write_that_was_interrupted_leaves_no_sections_behind(house: House) -> None:
-    """The retry of its job cleans up, although there is nothing left to write."""
+    """The retry cleans up, although it has nothing left to write."""
     newer, older = skill("a", "Does it again", "Short."), house.job(1, skill("a", body=SECTIONS))
 
     def meanwhile() -> None:
@@ -222,7 +222,7 @@ def test_an_older_write_that_was_interrupted_leaves_no_sections_behind(house: Ho
 
 
 def test_an_item_deleted_during_its_embedding_stays_deleted(house: House) -> None:
-    """A deletion wins over a write that is still running."""
+    """A deletion with a higher revision wins over a write that is still running."""
     assert isinstance(house.engine, Brittle)
     deletion = house.job(2, removed=("team/a",))
     house.engine.meanwhile = lambda: house.another_writer().write([deletion])
@@ -230,15 +230,15 @@ def test_an_item_deleted_during_its_embedding_stays_deleted(house: House) -> Non
     assert house.points() == 0
 
 
-def test_of_jobs_done_together_the_newest_counts(house: House) -> None:
-    """One batch writes each item once, in its latest version."""
+def test_in_a_batch_of_jobs_the_newest_counts(house: House) -> None:
+    """Each item is written once, in its latest version, also after a removal."""
     newest, removal = skill("a", "Does it best"), house.job(2, removed=("team/a",))
     house.writer.write([house.job(3, newest), removal, house.job(1, skill("a"))])
     assert house.hashes() == {"team/a": newest.metadata_hash()}
 
 
-def test_of_jobs_done_together_the_newest_counts_in_any_order(house: House) -> None:
-    """The older versions are not even embedded."""
+def test_in_a_batch_of_jobs_older_versions_are_not_embedded(house: House) -> None:
+    """The order of the jobs does not matter."""
     newest = skill("a", "Does it best")
     house.writer.write(
         [house.job(2, skill("a", "Does it well")), house.job(3, newest), house.job(1, skill("a"))]
@@ -248,7 +248,7 @@ def test_of_jobs_done_together_the_newest_counts_in_any_order(house: House) -> N
 
 
 def test_nothing_obsolete_is_embedded_or_written(house: House) -> None:
-    """Neither what a newer job removes, nor what is stored or was deleted at a later revision."""
+    """Obsolete items were removed by a newer job, or are stored or deleted at a later revision."""
     house.writer.write([house.job(1, skill("gone")), house.job(2, removed=("team/gone",))])
     assert house.texts() == []
     newer = skill("a", "Does it again")
@@ -260,8 +260,8 @@ def test_nothing_obsolete_is_embedded_or_written(house: House) -> None:
     assert house.coordination.status.counters()["written"] == 1
 
 
-def test_a_closed_writer_has_closed_its_cache(house: House, tmp_path: Path) -> None:
-    """Closing it twice is allowed, and closing it unused; at the next job it opens another one."""
+def test_closing_a_writer_closes_its_cache(house: House, tmp_path: Path) -> None:
+    """An unused or closed writer can be closed; the next job opens another cache."""
     opened: list[SqliteVectorCache] = []
 
     def open_cache(_: Model) -> SqliteVectorCache:
@@ -288,14 +288,14 @@ def test_a_closed_writer_has_closed_its_cache(house: House, tmp_path: Path) -> N
 
 
 def test_claims_are_released(house: House) -> None:
-    """Another worker that needs the same text waits no longer than its embedding takes."""
+    """Another worker that needs the same text can claim it after the write."""
     house.writer.write([house.job(1, skill("a"))])
     assert house.claims.names
     assert house.claims.take(list(house.claims.names), 1.0) == house.claims.names
 
 
 def test_jobs_without_changes_are_announced_too(house: House) -> None:
-    """A repeated job is announced twice: the first announcement may have been lost."""
+    """The announcement of an earlier attempt may have been lost."""
     job = house.job(1, skill("a"), removed=("team/b",))
     start = house.deltas.position(house.collection)
     for _ in range(2):
@@ -306,7 +306,7 @@ def test_jobs_without_changes_are_announced_too(house: House) -> None:
 
 
 def test_the_actual_state_is_announced(house: House) -> None:
-    """A late job confirms nothing that is outdated."""
+    """A late job announces the newer stored state instead of its own."""
     newer = skill("a", "Does it again")
     house.writer.write([house.job(2, newer, removed=("team/b",))])
     start = house.deltas.position(house.collection)
@@ -316,7 +316,7 @@ def test_the_actual_state_is_announced(house: House) -> None:
 
 
 def test_claims_cover_one_batch(house: House) -> None:
-    """A claim lasts for one batch, and not for the whole job."""
+    """A worker claims the texts of one batch, and not of the whole job."""
     assert isinstance(house.engine, Brittle)
     house.engine.batch = 8
     house.writer.write([house.job(1, *(skill(f"s{n}", f"Does {n}") for n in range(50)))])
@@ -324,8 +324,8 @@ def test_claims_cover_one_batch(house: House) -> None:
     assert house.claims.most == 8
 
 
-def test_two_workers_never_embed_the_same_text(house: House) -> None:
-    """The text of a job that two workers do at once is embedded once."""
+def test_workers_never_embed_the_same_text_twice(house: House) -> None:
+    """Four of them do the same job at once."""
     todo = [house.job(1, *(skill(f"s{n}", f"Does {n}") for n in range(50)))]
     writers = [house.another_writer() for _ in range(4)]
     threads = [threading.Thread(target=writer.write, args=(todo,)) for writer in writers]
@@ -338,8 +338,8 @@ def test_two_workers_never_embed_the_same_text(house: House) -> None:
     assert len(house.hashes()) == 50
 
 
-def test_what_another_worker_embeds_during_a_batch_is_not_embedded_again(house: House) -> None:
-    """Nor in a job of several batches; the longest texts are embedded first."""
+def test_a_text_that_another_worker_embedded_meanwhile_is_not_embedded(house: House) -> None:
+    """This works in jobs of several batches, which embed the longest texts first."""
     assert isinstance(house.engine, Brittle)
     house.engine.batch = 8
     items = [skill(f"s{n}", "Does it" + n * " again") for n in range(50)]
@@ -366,7 +366,7 @@ def test_a_poison_item_fails_alone(house: House) -> None:
 
 
 def test_an_item_with_an_invalid_vector_fails_alone(house: House) -> None:
-    """The vector is never stored, and the store is not blamed."""
+    """The vector is never stored, and the failure is not treated as an outage of the store."""
     house.engine = Overflowing("a test")
     house.writer = house.another_writer()
     for _ in range(MAX_ATTEMPTS):
@@ -391,7 +391,7 @@ def _refusing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_refusing")
 def test_an_item_that_the_store_refuses_fails_alone(house: House) -> None:
-    """Its neighbours are written; it is listed with the store's reason, and counted."""
+    """Other items are written; the failure has the store's reason, and is counted."""
     removal = house.job(2, removed=("team/old",))
     house.attempt(house.job(1, skill("good"), skill("refused"), skill("fine")), removal)
     assert set(house.hashes()) == {"team/good", "team/fine"}
@@ -406,8 +406,8 @@ def test_an_item_that_the_store_refuses_fails_alone(house: House) -> None:
     assert counters["refused"] >= MAX_ATTEMPTS
 
 
-def test_a_limit_of_the_server_fails_only_what_is_above_it(tmp_path: Path) -> None:
-    """A job that is too large is done item by item; only an item that is too large fails."""
+def test_a_limit_of_the_server_fails_only_items_above_it(tmp_path: Path) -> None:
+    """A job that exceeds the limit is done item by item."""
     with QdrantStandIn(strict_mode={"enabled": True, "upsert_max_batchsize": 3}) as server:
         parts, cache = coordination(tmp_path), SqliteVectorCache(tmp_path / "vectors.sqlite", 1)
         store = QdrantStore(server.url)
@@ -431,7 +431,7 @@ def test_a_limit_of_the_server_fails_only_what_is_above_it(tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("_refusing")
 def test_an_outage_is_no_refusal(house: House) -> None:
-    """While a store is unavailable the jobs wait together, and no attempt counts."""
+    """While a store is unavailable, jobs wait, and no attempt counts."""
     house.tombstones.is_away = True
     for _ in range(2 * MAX_ATTEMPTS):
         with pytest.raises(StoreError, match="Away"):
@@ -443,8 +443,8 @@ def test_an_outage_is_no_refusal(house: House) -> None:
     assert set(house.hashes()) == {"team/a"}
 
 
-def test_a_job_that_ends_its_worker_fails(house: House) -> None:
-    """A job that was started often, also alone, and never finished is not started again."""
+def test_a_job_that_kills_its_worker_fails(house: House) -> None:
+    """A job that was started too often, whole and item by item, is not started again."""
     job = house.job(1, skill("a"))
     for _ in range(MAX_ATTEMPTS):
         for tried in (job, *job.split()):
@@ -455,7 +455,7 @@ def test_a_job_that_ends_its_worker_fails(house: House) -> None:
     assert "worker was killed" in failure.error
 
 
-def test_one_item_that_ends_its_worker_is_found_among_its_neighbours(house: House) -> None:
+def test_an_item_that_kills_its_worker_fails_alone(house: House) -> None:
     """Its job is tried whole a few times and then item by item; the others are written."""
     house.writer = house.another_writer(lambda: Deadly("a test"))
     job = house.job(1, *(skill(f"s{n}") for n in range(5)), skill("bad", "deadly"), skill("z"))
@@ -466,15 +466,15 @@ def test_one_item_that_ends_its_worker_is_found_among_its_neighbours(house: Hous
             break
         except Killed:
             deaths += 1
-            house.claims._until.clear()  # they expire
+            house.claims._until.clear()  # claims expire
     assert deaths == 2 * MAX_ATTEMPTS
     assert set(house.hashes()) == {*(f"team/s{n}" for n in range(5)), "team/z"}
     (failure,) = house.failures.list()
     assert list(failure.items) == ["team/bad"]
 
 
-def test_jobs_beside_one_that_ends_its_worker_are_done(house: House) -> None:
-    """Saves of one item each, taken together: the one that is to blame fails, and no other."""
+def test_jobs_in_a_batch_with_one_that_kills_its_worker_are_done(house: House) -> None:
+    """Of several saves taken together, only the one that is to blame fails."""
     house.writer = house.another_writer(lambda: Deadly("a test"))
     saves = [
         house.job(1, skill("a")),
@@ -488,7 +488,7 @@ def test_jobs_beside_one_that_ends_its_worker_are_done(house: House) -> None:
             break
         except Killed:
             deaths += 1
-            house.claims._until.clear()  # they expire
+            house.claims._until.clear()  # claims expire
     assert deaths == 2 * MAX_ATTEMPTS
     assert set(house.hashes()) == {"team/a", "team/z"}
     (failure,) = house.failures.list()
@@ -496,7 +496,7 @@ def test_jobs_beside_one_that_ends_its_worker_are_done(house: House) -> None:
 
 
 def test_an_unavailable_model_fails_no_job(house: House) -> None:
-    """While the model cannot be loaded, jobs wait."""
+    """Jobs wait while the model cannot be loaded."""
 
     def away() -> EmbeddingEngine:
         raise ModelError("No model.")
@@ -508,7 +508,7 @@ def test_an_unavailable_model_fails_no_job(house: House) -> None:
 
 
 def test_a_writer_notices_a_model_that_became_available(house: House) -> None:
-    """Each process checks by itself, since only one of them starts the collection."""
+    """Each process checks this, because only one of them starts the collection."""
     there = [WordsEngine("no model"), Modelled("a test")]
     late = house.another_writer(lambda: there.pop(0))
     house.engine = Modelled("a test")
@@ -521,8 +521,8 @@ def test_a_writer_notices_a_model_that_became_available(house: House) -> None:
     assert set(house.hashes()) == {"team/a"}
 
 
-def test_vectors_outlive_a_model_that_is_away(house: House) -> None:
-    """A worker that finds no model for a moment does not replace them by words."""
+def test_an_index_with_vectors_survives_a_missing_model(house: House) -> None:
+    """A worker without its model does not begin an index of keywords only."""
     house.another_writer(lambda: Modelled("a test")).begin(CONFIGURATION)
     target = house.store.alias(next_alias(NAMESPACE, CONFIGURATION))
     assert "_test-" in (target or "")
@@ -530,8 +530,8 @@ def test_vectors_outlive_a_model_that_is_away(house: House) -> None:
     assert house.store.alias(next_alias(NAMESPACE, CONFIGURATION)) == target
 
 
-def test_a_new_generation_is_not_taken_back(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A person requests it while another worker looks after the present one."""
+def test_a_new_generation_is_not_reverted(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rebuild is requested while another worker checks the current generation."""
     opened = house.store.open
 
     def slowly(name: str) -> EdgeCollection:
@@ -547,7 +547,7 @@ def test_a_new_generation_is_not_taken_back(house: House, monkeypatch: pytest.Mo
 
 
 def test_recipes_never_mix(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A release with another recipe begins a collection, and leaves those of others alone."""
+    """A release with another embedding recipe begins its own collection."""
     before = house.collection
     house.writer.write([house.job(1, skill("a"))])
     older, newer = house.job(2, skill("b")), recipe_of(before) + 1
@@ -566,12 +566,12 @@ def test_recipes_never_mix(house: House, monkeypatch: pytest.MonkeyPatch) -> Non
         job_of(late.plain())
     house.writer.write([late])
     assert set(house.hashes()) == {"team/b"}
-    house.writer.begin(CONFIGURATION)  # that release is back
+    house.writer.begin(CONFIGURATION)  # the older release is back
     assert house.store.alias(next_alias(NAMESPACE, CONFIGURATION)) == before
 
 
 def test_a_refused_collection_is_reported(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason is that of the store, and not that the collection is missing."""
+    """The error has the reason of the store."""
 
     def refuse(*_: object) -> None:
         raise StoreRefusedError(REFUSAL)
@@ -590,7 +590,7 @@ def test_a_job_of_a_dropped_collection_is_ignored(house: House) -> None:
 
 
 def test_a_corrupt_collection_is_replaced(house: House, tmp_path: Path) -> None:
-    """The next generation takes its place and is filled again."""
+    """A new generation becomes the target."""
     for file in (tmp_path / "collections" / house.collection).rglob("*.json"):
         file.write_text("rubbish")
     house.writer.begin(CONFIGURATION)
@@ -600,7 +600,7 @@ def test_a_corrupt_collection_is_replaced(house: House, tmp_path: Path) -> None:
 
 
 def test_a_job_of_another_version_is_refused() -> None:
-    """A worker does not guess what another release meant."""
+    """A worker does not guess the meaning of a job of another release."""
     data = Job(id="1", collection="c", revision=1).plain()
     assert job_of(data).id == "1"
     with pytest.raises(NewerReleaseError, match="version 99"):
@@ -615,8 +615,8 @@ def test_a_job_of_another_version_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "half a \ud800 character", f"c-r{'9' * 5_000}_g1"])
-def test_a_job_with_a_name_of_a_stranger_is_refused(name: str) -> None:
-    """Redis takes no such key, and Python no such number: the jobs beside it would end, too."""
+def test_a_job_with_an_invalid_name_is_refused(name: str) -> None:
+    """Redis or Python would reject the name later, and other jobs in the batch would fail too."""
     data = Job(id="1", collection="c", revision=1).plain()
     for field in ("id", "collection"):
         with pytest.raises(JobError, match="cannot be read"):
@@ -625,7 +625,7 @@ def test_a_job_with_a_name_of_a_stranger_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("field", ["body", "description", "input_schema", "extra", "path"])
 def test_jobs_stay_small(field: str) -> None:
-    """Many or large items are split into several jobs, whatever is large; none is lost."""
+    """Many or large items are split into several jobs, whichever field is large."""
     texts = ["x" * (n % 3) * (MAX_BYTES * 2 // 5) for n in range(12)] + [""] * 60
     values = [{"": text} if field in ("input_schema", "extra") else text for text in texts]
     items = [
@@ -638,7 +638,7 @@ def test_jobs_stay_small(field: str) -> None:
 
 
 def test_jobs_of_removals_stay_small() -> None:
-    """They are split by their number and by the length of their ids."""
+    """Removals are split by their number and by the length of their ids."""
     short, long = [f"r{n}" for n in range(1_500)], [f"{n}{'x' * 4_000}" for n in range(500)]
     made = list(jobs("c", 1, [], short + long))
     assert [item for job in made for item in job.removed] == short + long

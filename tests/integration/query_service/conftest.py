@@ -1,4 +1,4 @@
-"""One server for the tests of each file."""
+"""Fixtures of the query service: one server for all tests of a file."""
 
 from collections.abc import Iterator
 
@@ -37,20 +37,20 @@ def client(server: RunningService) -> TestClient:
 
 @pytest.fixture(scope="module")
 def running_provider() -> Iterator[OpenIdProvider]:
-    """A provider of all tests here."""
+    """An OpenID provider for all tests of a file."""
     with openid_provider() as found:
         yield found
 
 
 @pytest.fixture
 def provider(running_provider: OpenIdProvider) -> Iterator[OpenIdProvider]:
-    """The provider, honest again after each test."""
+    """The OpenID provider; its misbehaviour is reset after each test."""
     yield running_provider
     running_provider.be_honest()
 
 
 @pytest.fixture(scope="module")
 def url(server: RunningService, running_provider: OpenIdProvider) -> Iterator[str]:
-    """A server that signs people in."""
+    """The URL of a server that signs people in."""
     with signing_in(server, running_provider) as found:
         yield found

@@ -1,4 +1,4 @@
-"""Which callers the query service admits over HTTP, and its limits."""
+"""Which callers the query service admits over HTTP, and how it limits their requests."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ ADMIN_CALLS = (("/rebuild", None), ("/queue/retry", {"ids": None}))
 
 
 def test_without_keys_this_machine_may_do_everything(server: RunningService) -> None:
-    """Other machines may read, and need a key to change anything."""
+    """Without keys, other machines may only read; a change needs a key."""
     near, far = server.client(), server.client(address="192.0.2.7")
     assert far.get("/search", params={"q": "x"}).status_code == 200
     for path, body in ADMIN_CALLS:
@@ -57,14 +57,14 @@ def test_without_keys_this_machine_may_do_everything(server: RunningService) -> 
 def test_without_keys_a_foreign_host_name_is_refused(
     server: RunningService, host: str, status: int
 ) -> None:
-    """A web page whose host name was rebound to this machine gets nothing."""
+    """DNS rebinding: a page whose host name points to this machine gets no answer."""
     app = create_app(server.service, settings_of(server.project, host="repertory.example.org"))
     response = TestClient(app).get("/items", headers={"Host": host})
     assert response.status_code == status
 
 
 def test_without_keys_pages_of_other_sites_are_refused(client: TestClient) -> None:
-    """Such a page may be open in a browser on this machine, where everything is allowed."""
+    """A browser on this machine may have such a page open, and this machine needs no key."""
     for origin in ("https://attacker.example", "null", "http://localhost:1", "http://[::1"):
         response = client.post("/rebuild", headers={"Origin": origin})
         assert "another site" in problem(response, 403)
@@ -88,13 +88,13 @@ def test_without_keys_pages_of_other_sites_are_refused(client: TestClient) -> No
 def test_other_sites_may_only_link_here(
     client: TestClient, site: str, destination: str, status: int
 ) -> None:
-    """Their pages cannot load anything, although browsers send no origin with such requests."""
+    """Browsers send no Origin with such loads, so the Sec-Fetch headers decide."""
     headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Dest": destination}
     assert client.get("/search?q=x", headers=headers).status_code == status
 
 
 def test_other_sites_post_nothing(client: TestClient) -> None:
-    """Neither by a script nor by a form, also if the browser names no origin."""
+    """Scripts and forms of other sites are refused, even if the browser sends no Origin."""
     for destination in ("empty", "document", "iframe"):
         headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": destination}
         assert "another site" in problem(client.post("/queue/retry", headers=headers), 403)
@@ -104,7 +104,7 @@ def test_other_sites_post_nothing(client: TestClient) -> None:
 
 
 def test_answers_are_neither_cached_nor_shared(client: TestClient) -> None:
-    """A proxy or a browser would give them to callers without the key."""
+    """A cached answer could reach callers without the key."""
     for path in ("/search?q=x", "/items", "/stats", "/openapi.json", "/no"):
         headers = client.get(path).headers
         assert headers["cache-control"] == "no-store"
@@ -113,7 +113,7 @@ def test_answers_are_neither_cached_nor_shared(client: TestClient) -> None:
 
 
 def test_with_keys_every_request_needs_one(server: RunningService, tmp_path: Path) -> None:
-    """Only the health checks need none."""
+    """Health checks are the only exception."""
     file = tmp_path / "keys.json"
     keys = Keys(file)
     reader = bearer(keys.create("reader", Scope.READ))
@@ -139,7 +139,7 @@ def test_with_keys_every_request_needs_one(server: RunningService, tmp_path: Pat
 
 
 def test_calling_a_tool_needs_the_scope_call(server: RunningService, tmp_path: Path) -> None:
-    """The scope read is not enough; the error also says what else prevents the call."""
+    """With the scope, the error says what else prevents the call."""
     response = server.client(address="192.0.2.7").post("/tools/any__tool", json={})
     assert "repertory keys create" in problem(response, 403)
     keys = Keys(tmp_path / "keys.json")
@@ -166,7 +166,7 @@ def test_a_key_is_replaced_without_a_restart(server: RunningService, tmp_path: P
     assert (status(old), status(new)) == (401, 200)
 
 
-# How much may be asked
+# Limits
 
 
 def test_requests_are_limited_per_key(server: RunningService, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_requests_are_limited_per_key(server: RunningService, tmp_path: Path) ->
 
 
 def test_requests_are_limited_per_address(server: RunningService) -> None:
-    """This applies if there are no keys."""
+    """Without keys, each client address has its own limit."""
     app = create_app(server.service, settings_of(server.project, requests_per_minute=2))
     one, other = (TestClient(app, "http://localhost", client=(at, 1)) for at in ("::1", "::2"))
     assert [one.get("/items").status_code for _ in range(3)] == [200, 200, 429]
@@ -193,7 +193,7 @@ def test_requests_are_limited_per_address(server: RunningService) -> None:
 
 
 def test_bodies_are_limited_with_or_without_a_length(client: TestClient) -> None:
-    """One megabyte is read, and no byte more."""
+    """The server reads at most one megabyte of a body."""
     fits = b'{"queries": [{"q": "x"}]' + b" " * 900_000 + b"}"
     assert client.post("/search", content=fits, headers=JSON).status_code == 200
     assert "1,000,000 bytes" in problem(client.post("/search", content=b" " * 1_000_001), 413)
@@ -209,8 +209,8 @@ def test_bodies_are_limited_with_or_without_a_length(client: TestClient) -> None
     assert "send less at once" in problem(client.post("/tools/x__y", content=b" " * 1_000_001), 413)
 
 
-def test_a_longer_address_than_any_query_is_refused() -> None:
-    """The message names another way."""
+def test_an_address_that_is_too_long_is_refused() -> None:
+    """The error suggests POST."""
     scope = {"raw_path": b"/search", "query_string": b"q=" + b"x" * MAX_ADDRESS_LENGTH}
     with pytest.raises(HTTPException, match=r"414: .*by POST"):
         check_address(scope)
@@ -229,8 +229,8 @@ def test_a_longer_address_than_any_query_is_refused() -> None:
         ("/search?q=" + "%E7%8E%8B" * 4_000, 200),
     ],
 )
-def test_urls_are_limited_and_utf_8(client: TestClient, path: str, status: int) -> None:
-    """Control characters do no harm; a query of the maximum length is accepted."""
+def test_urls_are_limited_and_must_be_utf_8(client: TestClient, path: str, status: int) -> None:
+    """Control characters and a query of the maximum length are accepted."""
     response = client.get(path)
     assert response.status_code == status
     if status >= 400:
@@ -238,7 +238,7 @@ def test_urls_are_limited_and_utf_8(client: TestClient, path: str, status: int) 
 
 
 def test_a_users_own_server_answers_nobody_else(server: RunningService) -> None:
-    """Not even to other accounts of the machine; only the health checks are open."""
+    """Other accounts of the machine get only health checks, the sign-in page and its styles."""
     settings = settings_of(server.project)
     app = create_app(server.service, settings, owner=OWNER)
     client = TestClient(app, "http://127.0.0.1", client=("127.0.0.1", 50_000))
@@ -253,7 +253,7 @@ def test_a_users_own_server_answers_nobody_else(server: RunningService) -> None:
 
 
 def test_a_users_own_server_proves_itself(server: RunningService) -> None:
-    """It has the token of its note; a team's server has none, and answers without a proof."""
+    """It answers a challenge with a proof made from the owner's token; a team's server does not."""
     settings = settings_of(server.project)
     own = TestClient(create_app(server.service, settings, owner=OWNER))
     given = own.get("/healthz", headers={HEADER: "anything"}).json()
@@ -263,7 +263,7 @@ def test_a_users_own_server_proves_itself(server: RunningService) -> None:
 
 
 def test_the_users_own_processes_may_do_everything(server: RunningService, tmp_path: Path) -> None:
-    """With their secret, from anywhere, whether there are keys or not; it is in no other server."""
+    """The owner's secret works from any address, with or without keys, but only on this server."""
     Keys(tmp_path / "keys.json").create("someone", Scope.READ)
     own, body = {"Authorization": "Bearer secret"}, {"ids": None}
     for flags in ({}, {"keys": str(tmp_path / "keys.json")}):

@@ -25,8 +25,8 @@ from tests.support.query_service import RunningService, metrics, problem
 JSON = {"Content-Type": "application/json"}
 
 
-def test_the_public_url_is_what_callers_are_told(server: RunningService) -> None:
-    """Behind a proxy with TLS the server itself is asked without."""
+def test_callers_are_told_the_public_url(server: RunningService) -> None:
+    """A proxy with TLS asks the server over plain HTTP, but answers name the public URL."""
     public = "https://repertory.example.org"
     client = server.client(public_url=public + "/")
     assert f"{public}/mcp" in client.get("/connect", headers={"Accept": "text/html"}).text
@@ -36,8 +36,8 @@ def test_the_public_url_is_what_callers_are_told(server: RunningService) -> None
         assert "http://localhost" not in text
 
 
-def test_a_search_has_the_form_of_the_contract(client: TestClient) -> None:
-    """Hits come best first, with confidence and reason, and the answer says how it was made."""
+def test_a_search_has_the_agreed_form(client: TestClient) -> None:
+    """The best hit comes first, and the answer says how it was made."""
     answer = client.get("/search", params={"q": "replace our API keys"}).json()
     assert answer["results"][0]["toolId"] == "project/key-rotation"
     assert (answer["mode"], answer["degraded"]) == ("hybrid", "")
@@ -45,10 +45,10 @@ def test_a_search_has_the_form_of_the_contract(client: TestClient) -> None:
     assert answer["indexVersion"] > 0
 
 
-def test_the_settings_of_searches_follow_the_configuration(
+def test_search_settings_follow_the_configuration_without_a_restart(
     server: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a restart, over HTTP and over MCP; a wrong file leaves the last ones."""
+    """HTTP and MCP follow; while the file is invalid, the last valid settings apply."""
     monkeypatch.setattr(defaults, "CHECK_INTERVAL_S", 0.0)
     client = server.client()
     file = server.project / "repertory.toml"
@@ -78,7 +78,7 @@ def test_the_settings_of_searches_follow_the_configuration(
 
 
 def test_a_search_takes_filters_and_limits(client: TestClient) -> None:
-    """Filters can be repeated; limit, threshold and alpha are those of the command line."""
+    """Filters can be repeated, and an unknown value of a filter is an error."""
     everything: dict[str, Any] = {"q": "write", "threshold": 0, "limit": 100}
 
     def found(**more: Any) -> list[str]:  # noqa: ANN401 - what httpx takes
@@ -118,7 +118,7 @@ def test_a_batch_is_answered_in_order(client: TestClient) -> None:
     ],
 )
 def test_an_invalid_query_is_refused(client: TestClient, query: dict[str, Any], words: str) -> None:
-    """It is refused alone, and in a batch together with the whole batch."""
+    """One invalid query in a batch refuses the whole batch."""
     assert words in problem(client.get("/search", params=query), 422)
     if "kind" in query:
         query = {"q": "x", "kinds": [query["kind"]]}
@@ -143,13 +143,13 @@ def test_an_invalid_query_is_refused(client: TestClient, query: dict[str, Any], 
     ],
 )
 def test_an_invalid_body_is_refused(client: TestClient, body: bytes, status: int) -> None:
-    """The error quotes nothing of the body."""
+    """The error is short, because it quotes nothing from the body."""
     response = client.post("/search", content=body, headers=JSON)
     assert len(problem(response, status)) < 500
 
 
 def test_items_are_listed_in_pages(client: TestClient) -> None:
-    """Pages are ordered by id, can be filtered, and have the total."""
+    """Pages are ordered by id, can be filtered, and give the total."""
     everything = client.get("/items").json()
     ids = [item["id"] for item in everything["items"]]
     assert ids == sorted(ids)
@@ -161,8 +161,8 @@ def test_items_are_listed_in_pages(client: TestClient) -> None:
     assert "offset" in problem(client.get("/items", params={"offset": -1}), 422)
 
 
-def test_an_item_is_complete_and_an_unknown_one_is_an_error(client: TestClient) -> None:
-    """An item has its text; for an unknown id a similar one is suggested."""
+def test_an_item_is_complete_and_an_unknown_item_is_an_error(client: TestClient) -> None:
+    """An item has its full text; the error for an unknown id suggests a similar one."""
     item = client.get("/items/project/key-rotation").json()
     assert item["body"].startswith("Steps follow")
     assert "project/key-rotation" in problem(client.get("/items/key-rotatoin"), 404)
@@ -170,7 +170,7 @@ def test_an_item_is_complete_and_an_unknown_one_is_an_error(client: TestClient) 
 
 
 def test_unknown_addresses_and_methods_are_errors(client: TestClient) -> None:
-    """The message says where the API is described."""
+    """The error points to the OpenAPI document."""
     assert "/openapi.json" in problem(client.get("/nothing"), 404)
     refused = client.delete("/search")
     assert "/openapi.json" in problem(refused, 405)
@@ -194,19 +194,19 @@ def test_unknown_addresses_and_methods_are_errors(client: TestClient) -> None:
     ],
 )
 def test_answers_match_the_openapi_document(client: TestClient, path: str) -> None:
-    """Every key is described, and no key has an underscore."""
+    """Every key of an answer is described, and no key has an underscore."""
     document = client.get("/openapi.json").json()
     known = {one.replace("{item_id}", "documents/README.md"): one for one in document["paths"]}
     operation = document["paths"][known[path.partition("?")[0]]]["get"]
     schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
-    schema = schema.get("anyOf", [schema])[0]  # the other is for other formats
+    schema = schema.get("anyOf", [schema])[0]  # the second schema is for other formats
     answer = client.get(path).json()
     jsonschema.validate(answer, schema | {"components": _closed(document["components"])})
     assert "_" not in "".join(_keys({key: answer[key] for key in answer if key != "counters"}))
 
 
 def _closed(components: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return the same schemas, but allow only the described keys."""
+    """The same schemas, with undescribed keys forbidden."""
     for schema in components["schemas"].values():
         if "properties" in schema:
             schema["additionalProperties"] = False
@@ -223,8 +223,8 @@ def _keys(node: object) -> Iterator[str]:
             yield from _keys(value)
 
 
-def test_every_reference_of_the_openapi_document_has_a_target(client: TestClient) -> None:
-    """Programs that generate clients follow them all."""
+def test_every_reference_in_the_openapi_document_has_a_target(client: TestClient) -> None:
+    """Client generators follow every reference."""
     document = client.get("/openapi.json").json()
 
     def check(part: Any) -> None:  # noqa: ANN401 - JSON
@@ -273,8 +273,8 @@ def test_the_openapi_document_and_its_examples_are_valid(client: TestClient) -> 
             assert list(content) == ["application/problem+json"]
 
 
-def test_the_openapi_document_suits_generators_of_clients(client: TestClient) -> None:
-    """Operations have names, answers all their fields, fields their descriptions."""
+def test_the_openapi_document_suits_client_generators(client: TestClient) -> None:
+    """Operations have unique names, answers list all fields, and fields have descriptions."""
     document = client.get("/openapi.json").json()
     ids = [one["operationId"] for path in document["paths"].values() for one in path.values()]
     assert {"search", "searchMany", "getItem", "callTool", "listJobs"} <= set(ids)
@@ -295,8 +295,8 @@ def test_the_openapi_document_suits_generators_of_clients(client: TestClient) ->
     assert arguments["application/json"]["schema"]["additionalProperties"] is True
 
 
-def test_every_format_is_as_described(client: TestClient) -> None:
-    """Its media type, and the shape of its JSON."""
+def test_every_format_matches_its_description(client: TestClient) -> None:
+    """Each answer has the described media type, and its JSON matches the schema."""
     document = client.get("/openapi.json").json()
     content = document["paths"]["/v1/search"]["get"]["responses"]["200"]["content"]
     for form in Format:
@@ -309,8 +309,8 @@ def test_every_format_is_as_described(client: TestClient) -> None:
             jsonschema.validate(sent, document["components"]["schemas"][f"{form.title()}Answer"])
 
 
-def test_addresses_with_parameters_of_others_are_answered(client: TestClient) -> None:
-    """Pages and probes ignore unknown parameters; all other operations refuse them."""
+def test_only_pages_and_probes_accept_unknown_parameters(client: TestClient) -> None:
+    """All other operations refuse them."""
     for target in ("/?utm_source=mail", "/healthz?probe=1", "/readyz?x=1", "/metrics?x=1"):
         assert client.get(target).status_code == 200, target
     for target in ("/items?kinds=skill", "/runtime/tools.ts?filters=x", "/explain?q=x&item=x&k=1"):
@@ -325,7 +325,7 @@ def test_addresses_with_parameters_of_others_are_answered(client: TestClient) ->
 def test_unknown_parameters_are_not_looked_up(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each look-up goes through all parameters, of which an address holds tens of thousands."""
+    """Each look-up scans all parameters, and an address can hold tens of thousands."""
     looked_up: list[str] = []
     getlist = QueryParams.getlist
 
@@ -340,15 +340,15 @@ def test_unknown_parameters_are_not_looked_up(
     assert {*looked_up} == {"item", "hours"}
 
 
-def test_an_operation_without_a_body_refuses_what_it_would_ignore(client: TestClient) -> None:
-    """An empty object is none."""
+def test_an_operation_without_a_body_refuses_one(client: TestClient) -> None:
+    """An empty JSON object is accepted."""
     assert ": unknown" in problem(client.post("/v1/rebuild", json={"source": "docs"}), 422)
     assert "JSON object" in problem(client.post("/v1/rebuild", json=5), 422)
     assert client.post("/v1/rebuild", json={}).status_code == 202
 
 
 def test_answers_are_cached_until_the_index_changes(tmp_path: Path) -> None:
-    """The cache key is the whole query and the version of the index."""
+    """The cache key is the whole query and the index version."""
     project = tmp_path / "project"
     write_skill(project, "key-rotation", "Rotate API keys without downtime")
     with RunningService(project) as running:
@@ -373,8 +373,8 @@ def test_answers_are_cached_until_the_index_changes(tmp_path: Path) -> None:
         assert cached() == 1
 
 
-def test_a_late_answer_pushes_no_newer_one_out(tmp_path: Path) -> None:
-    """A search that began before a change leaves the answers of the new index alone."""
+def test_a_late_answer_evicts_no_newer_one(tmp_path: Path) -> None:
+    """A search that began before an index change does not clear the answers cached since."""
     project = tmp_path / "project"
     write_skill(project, "key-rotation", "Rotate API keys without downtime")
     with RunningService(project) as running:
@@ -413,12 +413,12 @@ class WithoutModel(Service):
 
 
 def test_a_degraded_answer_is_not_cached(tmp_path: Path) -> None:
-    """Keywords answer without the model; when it is back, the next answer is semantic again."""
+    """Keyword answers that replace a failed model are computed each time."""
     project = tmp_path / "project"
     write_skill(project, "key-rotation", "Rotate API keys without downtime")
     with RunningService(project) as running:
         running.scan()
-        whole = vars(running.live.engine)["_embedding"]
+        original_model = vars(running.live.engine)["_embedding"]
         without = WithoutModel(running.parts, running.live, running.queue)
         app = create_app(without, running.settings)
         client = TestClient(app, "http://localhost", client=("::1", 1))
@@ -428,4 +428,4 @@ def test_a_degraded_answer_is_not_cached(tmp_path: Path) -> None:
         found = metrics(client)
         assert found["repertory_cached_answers_total"] == 0
         assert found['repertory_searches_total{"mode": "keyword"}'] == 2
-        vars(running.live.engine)["_embedding"] = whole
+        vars(running.live.engine)["_embedding"] = original_model

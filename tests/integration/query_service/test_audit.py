@@ -1,4 +1,4 @@
-"""What a server records in its audit log: one line for each action, and nothing secret."""
+"""The audit log of a server: one line for each action, without secrets."""
 
 import asyncio
 import re
@@ -28,7 +28,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
 class Recorded:
-    """A server with keys, and the lines that its actions add."""
+    """A server with keys, and the audit lines that its actions add."""
 
     def __init__(self, server: RunningService, folder: Path, **flags: object) -> None:
         keys = Keys(folder / "keys.json")
@@ -41,30 +41,30 @@ class Recorded:
         self._seen = 0
 
     def ask(self, method: str, target: str, scope: Scope = Scope.ADMIN, **more: Any) -> int:  # noqa: ANN401 - what httpx takes
-        """Send a request with a key; returns the status."""
+        """Send a request with a key, and return the status."""
         headers = bearer(self.tokens[scope])
         return self.client.request(method, target, headers=headers, **more).status_code
 
     def new(self) -> list[dict[str, Any]]:
-        """The lines since the last call."""
+        """The audit lines since the last call."""
         lines = lines_of(self.settings)
         seen, self._seen = self._seen, len(lines)
         return lines[seen:]
 
     def one(self) -> dict[str, Any]:
-        """The only new line."""
+        """The only new audit line."""
         [line] = self.new()
         return line
 
     def text(self) -> str:
-        """All files as they are."""
+        """The raw text of all files of the audit log."""
         files = Path(str(self.flags["audit_folder"])).glob("audit.jsonl*")
         return "".join(file.read_text() for file in files)
 
 
 @pytest.fixture
 def recorded(server: RunningService, tmp_path: Path) -> Recorded:
-    """A server that records in a folder of its own."""
+    """A server that writes its audit log to a folder of its own."""
     return Recorded(server, tmp_path)
 
 
@@ -103,7 +103,7 @@ def test_each_action_writes_one_line(
     action: str,
     what: list[str],
 ) -> None:
-    """With the caller, the items, the outcome, the project, the time and the duration."""
+    """The line has the caller, items, outcome, project, face, time and duration."""
     status = recorded.ask(method, target, **more)
     line = recorded.one()
     assert status == 200
@@ -137,14 +137,14 @@ def test_each_action_writes_one_line(
         "/no",
     ],
 )
-def test_what_shows_no_item_is_not_recorded(recorded: Recorded, target: str) -> None:
-    """Probes, statistics and empty pages."""
+def test_requests_that_show_no_item_are_not_recorded(recorded: Recorded, target: str) -> None:
+    """Probes, statistics and pages without items write no line."""
     recorded.ask("GET", target)
     assert recorded.new() == []
 
 
-def test_what_is_refused(recorded: Recorded) -> None:
-    """The line has the status, also where no handler was reached."""
+def test_refused_requests_are_recorded(recorded: Recorded) -> None:
+    """The line has the status, even if the request reached no handler."""
     recorded.ask("POST", "/tools/notes__add", Scope.READ, json={})
     line = recorded.one()
     assert (line["action"], line["what"], line["caller"]) == (
@@ -171,8 +171,8 @@ def test_what_is_refused(recorded: Recorded) -> None:
     assert (line["action"], line["outcome"], line["status"]) == ("mcp", "refused", 401)
 
 
-def test_sign_ins_of_browsers(recorded: Recorded) -> None:
-    """With a key that is valid or not, and out; never with the key."""
+def test_sign_ins_of_browsers_are_recorded(recorded: Recorded) -> None:
+    """Valid and invalid keys and sign-outs are recorded, but never the key itself."""
     client = recorded.client
     origin = {"Origin": "http://localhost"}
     for key, outcome in ((SECRET, "refused"), (recorded.tokens[Scope.READ], "ok")):
@@ -187,10 +187,10 @@ def test_sign_ins_of_browsers(recorded: Recorded) -> None:
     assert recorded.tokens[Scope.READ] not in recorded.text()
 
 
-def test_an_unexpected_failure_over_mcp(
+def test_an_unexpected_failure_over_mcp_is_recorded(
     recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has the status that it has over HTTP, for a tool and for a list."""
+    """A failing tool or list over MCP is recorded with the same status as over HTTP."""
 
     def broken(*_: object, **__: object) -> NoReturn:
         raise RuntimeError
@@ -207,8 +207,8 @@ def test_an_unexpected_failure_over_mcp(
         assert recorded.one()["status"] == 500
 
 
-def test_over_mcp(recorded: Recorded) -> None:
-    """One line for each use of a tool and each resource, whatever it asks the backend for."""
+def test_uses_of_mcp_are_recorded(recorded: Recorded) -> None:
+    """Each use of a tool, list or resource writes one line, however many calls it causes."""
     uses: list[tuple[str, dict[str, Any], str, list[str], str]] = [
         ("search", {"query": "rotate"}, "search", [], "ok"),
         ("get", {"id": SKILL}, "read", [SKILL], "ok"),
@@ -255,10 +255,10 @@ def test_over_mcp(recorded: Recorded) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.text(min_size=3, max_size=40), st.text("abcxyz\n\r\x1b\u2028\x85\x00", max_size=20))
-def test_nothing_secret_and_no_line_of_a_caller(
+def test_the_audit_log_has_no_secrets_and_no_forged_lines(
     recorded: Recorded, salt: str, controls: str
 ) -> None:
-    """Neither texts nor arguments nor keys; no caller can begin a line or write a control."""
+    """Texts, arguments and keys are left out; no caller can add a line or a control character."""
     secret = f"S3CRET{salt.encode().hex()}"
     forged = f'{controls}{{"action": "forged"}}\n{controls}'
     recorded.ask("GET", "/search", params={"q": secret})
@@ -271,7 +271,7 @@ def test_nothing_secret_and_no_line_of_a_caller(
     recorded.client.get("/items", headers=bearer(secret))
     recorded.client.get("/items", headers={"Cookie": f"repertory_key={secret}"})
     lines = recorded.new()
-    assert len(lines) in (8, 9)  # of the last ones, some may be refused in silence
+    assert len(lines) in (8, 9)  # the limit on refusals may drop one
     text = recorded.text()
     assert secret not in text
     assert not [token for token in recorded.tokens.values() if token in text]
@@ -280,8 +280,8 @@ def test_nothing_secret_and_no_line_of_a_caller(
     assert "forged" not in {line["action"] for line in lines}
 
 
-def test_texts_are_recorded_if_they_are_switched_on(server: RunningService, tmp_path: Path) -> None:
-    """Queries and arguments, but still no key."""
+def test_texts_are_recorded_if_configured(server: RunningService, tmp_path: Path) -> None:
+    """Queries and arguments are then recorded, but still no key."""
     recorded = Recorded(server, tmp_path, audit_texts=True)
     recorded.ask("GET", "/search?q=rotate+keys")
     assert "rotate keys" in recorded.one()["text"]
@@ -291,16 +291,16 @@ def test_texts_are_recorded_if_they_are_switched_on(server: RunningService, tmp_
     assert "text" not in recorded.one()
 
 
-def test_it_can_be_switched_off(server: RunningService, tmp_path: Path) -> None:
-    """Then there is no file."""
+def test_the_audit_log_can_be_switched_off(server: RunningService, tmp_path: Path) -> None:
+    """No file is written then."""
     recorded = Recorded(server, tmp_path, audit_off=True)
     assert recorded.ask("GET", "/search?q=rotate") == 200
     assert recorded.new() == []
     assert not (tmp_path / "audit").exists()
 
 
-def test_only_its_owner_reads_it(recorded: Recorded) -> None:
-    """The folder and the files."""
+def test_only_the_owner_can_read_the_audit_log(recorded: Recorded) -> None:
+    """The modes of its folder and files exclude all other accounts."""
     recorded.ask("GET", "/search?q=rotate")
     recorded.one()
     folder = Path(str(recorded.flags["audit_folder"]))
@@ -308,10 +308,10 @@ def test_only_its_owner_reads_it(recorded: Recorded) -> None:
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o600}
 
 
-def test_callers_without_a_key_cannot_flush_it(
+def test_callers_without_a_key_cannot_flood_the_audit_log(
     recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their lines are limited; those of others are not."""
+    """Lines of refused callers are limited; other lines are not."""
     monkeypatch.setattr(auditing, "MAX_REFUSALS", 3)
     for _ in range(10):
         assert recorded.client.get("/items").status_code == 401
@@ -319,10 +319,10 @@ def test_callers_without_a_key_cannot_flush_it(
     assert [line["status"] for line in recorded.new()] in ([401] * 3 + [200], [401] * 6 + [200])
 
 
-def test_a_folder_that_cannot_be_written_fails_no_request(
+def test_an_unwritable_audit_folder_fails_no_request(
     server: RunningService, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A warning says so once; when it can be written again, the lost lines are counted."""
+    """The log warns once; the first line after the recovery has the number of lost lines."""
     recorded = Recorded(server, tmp_path)
     folder = tmp_path / "audit"
     folder.write_text("a file where the folder should be")
@@ -341,8 +341,8 @@ def test_a_folder_that_cannot_be_written_fails_no_request(
     assert [line.get("lost", 0) for line in recorded.new()] == [3, 0]
 
 
-def test_each_function_is_recorded_as_what_it_does(recorded: Recorded) -> None:
-    """Whatever its name is."""
+def test_each_function_is_recorded_by_its_action(recorded: Recorded) -> None:
+    """The name of the function does not matter."""
     for name, function in (FUNCTIONS | PORTABLE).items():
         assert recorded.ask("POST", f"/functions/{name}", json={}) == 422
         assert recorded.one()["action"] == function.action
@@ -350,7 +350,7 @@ def test_each_function_is_recorded_as_what_it_does(recorded: Recorded) -> None:
 
 
 def test_every_route_that_changes_something_is_recorded(recorded: Recorded) -> None:
-    """Only the preview of a policy changes nothing; a route that says nothing is for `GET`."""
+    """Of the POST routes, only the preview of a policy has no action: it changes nothing."""
     app: Any = recorded.client.app
     routes = [route for route in app.routes if "POST" in (getattr(route, "methods", None) or ())]
     assert len(routes) > 40
@@ -360,5 +360,5 @@ def test_every_route_that_changes_something_is_recorded(recorded: Recorded) -> N
 
 @pytest.fixture(autouse=True)
 def no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No limit unless a test sets it."""
+    """Refusals are not limited unless a test sets a limit."""
     monkeypatch.setattr(auditing, "MAX_REFUSALS", 10_000)

@@ -40,10 +40,10 @@ def address(server: RunningService) -> Iterator[tuple[str, int]]:
 
 
 def reply_to(address: tuple[str, int], *parts: bytes) -> bytes:
-    """Send bytes, and return all that the server sends until it closes or is silent."""
+    """Send bytes, and return everything that the server sends until it closes the connection."""
     answer = b""
     with socket.create_connection(address, timeout=30) as connection:
-        # It may hang up while it is still being talked to.
+        # The server may close the connection before everything is sent.
         with contextlib.suppress(ConnectionError):
             for part in parts:
                 connection.sendall(part)
@@ -56,7 +56,7 @@ def reply_to(address: tuple[str, int], *parts: bytes) -> bytes:
 def test_the_environment_names_no_trusted_proxy(
     server: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or anybody could claim to call from this machine; only its own proxies are believed."""
+    """Otherwise any caller could claim a local address; only local proxies are trusted."""
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", "*")
     found = configuration(create_app(server.service, server.settings))
     assert found.forwarded_allow_ips == ["127.0.0.1", "::1"]
@@ -71,14 +71,14 @@ def test_ten_megabytes_are_refused_without_being_read(address: tuple[str, int]) 
 
 
 def test_ten_megabytes_in_chunks_are_read_up_to_the_limit(address: tuple[str, int]) -> None:
-    """The server closes the connection long before the end."""
+    """The server answers 413 although the chunks do not end."""
     head = b"POST /search HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     chunk = b"186a0\r\n" + b" " * 100_000 + b"\r\n"
     assert reply_to(address, head, *[chunk] * 11).startswith(b"HTTP/1.1 413")
 
 
 def test_a_url_of_ten_megabytes_is_refused(address: tuple[str, int]) -> None:
-    """The request line need not end."""
+    """The server does not wait for the end of the request line."""
     answer = reply_to(address, b"GET /search?q=" + b"x" * 10_000_000)
     assert answer == b"" or answer.startswith(b"HTTP/1.1 4")
     assert b"200" in reply_to(address, b"GET /healthz HTTP/1.0\r\n\r\n")
@@ -89,7 +89,7 @@ def test_a_url_of_ten_megabytes_is_refused(address: tuple[str, int]) -> None:
     [b"\xff\xfe\x00\r\n\r\n", b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET\r\n\r\n"],
 )
 def test_bytes_other_than_http_are_refused(address: tuple[str, int], request_bytes: bytes) -> None:
-    """The server continues to answer."""
+    """The server continues to answer afterwards."""
     assert reply_to(address, request_bytes).startswith(b"HTTP/1.1 400")
     assert b"200" in reply_to(address, b"GET /healthz HTTP/1.0\r\n\r\n")
 
@@ -105,8 +105,10 @@ def test_bytes_other_than_http_are_refused(address: tuple[str, int], request_byt
         ],
     ],
 )
-def test_an_address_may_be_as_it_was_typed(address: tuple[str, int], parts: list[str]) -> None:
-    """As curl sends it; other letters need not be encoded by percent."""
+def test_an_address_may_have_letters_without_percent_encoding(
+    address: tuple[str, int], parts: list[str]
+) -> None:
+    """Some clients, such as curl, send UTF-8 letters in an address unencoded."""
     with socket.create_connection(address, timeout=30) as connection:
         connection.sendall(b"GET ")
         answer = b""
@@ -120,7 +122,7 @@ def test_an_address_may_be_as_it_was_typed(address: tuple[str, int], parts: list
 
 
 def test_an_address_in_another_encoding_is_refused(address: tuple[str, int]) -> None:
-    """In words; what follows it is read as before."""
+    """The error names the reason; other bytes in a header are still accepted."""
     head = b"GET /search?q=cl\xe9 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     assert b"The address is not UTF-8" in reply_to(address, head)
     head = head.replace(b"\xe9", b"").replace(b"\r\n\r\n", b"\r\nX-Name: \xe9\r\n\r\n")
@@ -128,7 +130,7 @@ def test_an_address_in_another_encoding_is_refused(address: tuple[str, int]) -> 
 
 
 def test_a_body_with_two_lengths_is_refused(address: tuple[str, int]) -> None:
-    """A proxy in front may have taken the rest for another request."""
+    """Request smuggling: a proxy could read the rest of the body as a second request."""
     head = b"POST /search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
     answer = reply_to(
         address, head + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /stats HTTP/1.1"
@@ -159,15 +161,15 @@ def test_head_is_get_without_a_body(address: tuple[str, int]) -> None:
 def test_an_incomplete_request_times_out(
     address: tuple[str, int], some: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise a few thousand of them would use up all connections."""
+    """Otherwise a few thousand incomplete requests would use up all connections."""
     monkeypatch.setattr("repertory_query.connection.TIMEOUT_S", 0.1)
-    reply_to(address, some)  # fails after its own patience if the server does not hang up
+    reply_to(address, some)  # fails by its own timeout if the server does not close
 
 
-def test_an_upload_that_breaks_off_is_no_failure_of_the_server(
+def test_an_interrupted_upload_is_no_server_error(
     address: tuple[str, int], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Anyone may do so; alerts are about what fails here."""
+    """It gets the status 499, so it raises no alert."""
 
     def statuses() -> list[int]:
         logged = [one.__dict__ for one in caplog.records if one.message == "request"]
@@ -186,8 +188,8 @@ def test_an_upload_that_breaks_off_is_no_failure_of_the_server(
     assert not [one for one in caplog.records if one.message == "request_failed"]
 
 
-def test_an_export_that_nobody_reads_closes_its_collection(server: RunningService) -> None:
-    """An open collection is never dropped, and no other process can use it."""
+def test_an_unread_export_closes_its_collection(server: RunningService) -> None:
+    """An open collection cannot be dropped or used by another process."""
     store = server.parts.store
     collection = server.live.engine.collection
     assert collection is not None
@@ -207,7 +209,7 @@ def test_an_export_that_nobody_reads_closes_its_collection(server: RunningServic
         return {"type": "http.disconnect"}
 
     async def lost(_: Message) -> None:
-        """It is not taken."""
+        """Discard the message."""
 
     async def ask() -> None:
         await Router([route])(scope, gone, lost)
@@ -240,8 +242,8 @@ def test_an_answer_does_not_wait_for_an_acknowledgement(tmp_path: Path) -> None:
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_an_address_in_use_is_an_error(address: tuple[str, int], tmp_path: Path) -> None:
-    """The message says what to do."""
+def test_a_port_that_is_taken_is_an_error(address: tuple[str, int], tmp_path: Path) -> None:
+    """The error names the port and the option; an unknown host is an error too."""
     with pytest.raises(UsageError, match=f"port {address[1]}.*--port"):
         listening(settings_of(tmp_path, port=address[1]))
     with pytest.raises(UsageError, match=r"no\.such\.host\.invalid"):
@@ -268,7 +270,7 @@ finally:
 
 
 def test_sigterm_shuts_down_cleanly(tmp_path: Path) -> None:
-    """Active requests finish, their callers get the answer, and the exit code is 0."""
+    """The cleanup code runs, and the exit code is 0."""
     (tmp_path / "project").mkdir()
     environment = os.environ | {"HOME": str(tmp_path)}
     command = [sys.executable, "-c", SERVER, str(tmp_path / "project")]

@@ -1,4 +1,4 @@
-"""No face shows an absolute path of the server to a caller without the scope admin."""
+"""Callers without the scope admin see no absolute path of the server."""
 
 import json
 import time
@@ -25,7 +25,7 @@ SKILL = "outside/key-rotation"
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """A server of sources outside its folder, with a problem, a failed job and a busy worker."""
+    """A server with sources outside its folder, a broken item and a failed job."""
     top = tmp_path_factory.mktemp("the private") / "Jo Doe, team (2)"
     project, elsewhere = top / "project", top / "elsewhere"
     write_skill(elsewhere, "key-rotation", "Rotate API keys without downtime")
@@ -73,7 +73,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
 
 @pytest.fixture
 def private(running: RunningService) -> str:
-    """The folder whose name is private."""
+    """The folder whose path must stay hidden."""
     return str(running.project.parent)
 
 
@@ -93,15 +93,15 @@ def reader(
         yield client
 
 
-def test_only_the_owner_sees_what_an_mcp_server_wrote() -> None:
-    """It may be a changed form of a secret, which is not recognised as one."""
+def test_callers_do_not_see_the_output_of_an_mcp_server() -> None:
+    """The output may contain a secret in a form that is not recognised."""
     text = "The MCP server lab ended{}."
     for said in ("; it wrote: key c2VjcmV0. Bye", "; it wrote text that is not MCP: c2Vj"):
         assert without_paths(text.format(said)) == text.format("")
 
 
 def requests(client: TestClient) -> dict[str, str]:
-    """The answers of all routes to a client."""
+    """The answers of all routes that are tested, by route."""
     page = {"Accept": "text/html"}
     sent = {
         path: client.get(path).text
@@ -152,7 +152,7 @@ def requests(client: TestClient) -> dict[str, str]:
 
 
 def test_a_reader_sees_no_absolute_path(reader: TestClient, private: str) -> None:
-    """This holds for every route, format and message."""
+    """Paths in all routes, formats and messages are relative."""
     sent = requests(reader)
     assert not [route for route, text in sent.items() if private in text]
     assert "key-rotation/SKILL.md" in sent["/items"]
@@ -164,7 +164,7 @@ def test_a_reader_sees_no_absolute_path(reader: TestClient, private: str) -> Non
 
 
 def test_the_local_user_sees_absolute_paths(running: RunningService, private: str) -> None:
-    """So does a key with the scope admin; answers cached for one caller are not sent to another."""
+    """An answer that was cached for a reader is not sent to the local user."""
     with running.client() as client:
         sent = requests(client)
     for route in ("/items", f"/items/{SKILL}", "/stats", "/queue", "page /status", "MCP search"):
@@ -175,7 +175,7 @@ def test_the_local_user_sees_absolute_paths(running: RunningService, private: st
 def test_an_error_shows_a_reader_no_path(
     running: RunningService, reader: TestClient, private: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This holds over HTTP, in pages and over MCP."""
+    """Errors over HTTP, on pages and over MCP show the path only to the local user."""
 
     def failing(*_: object) -> None:
         raise StoreError(f"{private}/store cannot be read.")
@@ -192,10 +192,10 @@ def test_an_error_shows_a_reader_no_path(
             assert all("cannot be read" in text for text in sent)
 
 
-def test_no_function_shows_a_reader_a_path(
+def test_a_failing_function_shows_a_reader_no_path(
     reader: TestClient, private: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the model, a list or the state of a part cannot be read."""
+    """The error names only the last part of the path."""
 
     def failing(*_: object) -> None:
         raise ModelError(f"The model folder {private}/model is missing.")
@@ -238,8 +238,8 @@ def test_no_function_shows_a_reader_a_path(
         ("", ""),
     ],
 )
-def test_a_text_keeps_the_last_parts_of_paths(text: str, shown: str) -> None:
-    """URLs, relative paths and addresses of this server are unchanged."""
+def test_a_text_keeps_the_last_part_of_each_path(text: str, shown: str) -> None:
+    """URLs and relative paths are unchanged."""
     assert without_paths(text) == shown
 
 
@@ -249,14 +249,14 @@ MESSAGES = ("{} cannot be read.", "Cannot read {}: it is no file.", "The file â€
 
 @given(st.lists(NAME, max_size=4), st.sampled_from(MESSAGES))
 def test_no_text_keeps_an_absolute_path(names: list[str], message: str) -> None:
-    """Whatever the names of its folders hold."""
+    """Folder names may contain any characters except slashes and line ends."""
     path = "/".join(("/srv", *names))
     assert "/srv" not in without_paths(message.format(path))
 
 
 @given(st.lists(st.from_regex(r"\w([\w .#&(),-]*\w)?", fullmatch=True), min_size=1, max_size=4))
 def test_no_text_keeps_the_folders_of_a_path(names: list[str]) -> None:
-    """Folders and files whose names hold spaces, but no punctuation that ends a path."""
+    """Names may contain spaces and punctuation, except punctuation that ends a path."""
     assert (
         without_paths(f"Cannot read /{'/'.join(names)}: why.") == f"Cannot read {names[-1]}: why."
     )
@@ -264,7 +264,7 @@ def test_no_text_keeps_the_folders_of_a_path(names: list[str]) -> None:
 
 @given(st.lists(st.text("abÃ©_-", min_size=1, max_size=4), min_size=2, max_size=6))
 def test_an_items_path_is_relative(parts: list[str]) -> None:
-    """It ends as the absolute path does, for any id."""
+    """For any id, the shown path is an ending of the absolute path."""
     path = "/" + "/".join(parts)
     for item_id in ("x", "source/" + parts[-1], "source/" + "/".join(parts[-2:]), "s/" + parts[0]):
         item = Item(id=item_id, kind=Kind.DOCUMENT, name="x", source="source", path=path)

@@ -1,4 +1,4 @@
-"""What a server records of searches and uses, who may see the report, and its digest."""
+"""The usage that a server records, who may see the report, and the digest."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
 
 
 class Used:
-    """A server with keys, and what it records of its callers."""
+    """A server with keys, and the usage that it records of its callers."""
 
     def __init__(self, server: RunningService, folder: Path, monkeypatch: Any) -> None:  # noqa: ANN401 - of pytest
         self._recorders: list[UsageRecorder] = []
@@ -60,12 +60,12 @@ class Used:
         self.new()
 
     def ask(self, method: str, target: str, scope: Scope = Scope.ADMIN, **more: Any) -> Any:  # noqa: ANN401 - a response
-        """Send a request with a key."""
+        """Send a request with a key, and return the response."""
         headers = bearer(self.tokens[scope])
         return self.client.request(method, target, headers=headers, **more)
 
     def new(self) -> list[tuple[str, str]]:
-        """What was recorded since the last call: queries and used items, with the callers."""
+        """Queries and used items that were recorded since the last call, with their callers."""
         assert all(one.flush() for one in self._recorders)
         events = self.server.parts.usage.read()
         fresh, self._seen = events[self._seen :], len(events)
@@ -78,7 +78,7 @@ class Used:
 
 @pytest.fixture
 def used(plain: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Used:
-    """The server."""
+    """A server that records queries as text, and its recorded usage."""
     return Used(plain, tmp_path, monkeypatch)
 
 
@@ -101,10 +101,10 @@ def used(plain: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ("GET", "/healthz", {}, []),
     ],
 )
-def test_what_is_recorded(
+def test_searches_and_read_items_are_recorded(
     used: Used, method: str, target: str, more: dict[str, Any], expected: list[str]
 ) -> None:
-    """Searches, also from the cache, and items that were read one by one, with the key's name."""
+    """Each search and each item read alone is recorded once, with the name of the key."""
     used.ask(method, target, Scope.ADMIN, **more)
     assert sorted(used.new()) == [(one, "key:admin-key") for one in expected]
     used.ask(method, target, Scope.READ, **more)
@@ -112,8 +112,8 @@ def test_what_is_recorded(
     assert sorted(used.new()) == [(one, "key:read-key") for one in shown]
 
 
-def test_over_mcp(used: Used) -> None:
-    """Once for each use of a tool or a resource."""
+def test_uses_over_mcp_are_recorded(used: Used) -> None:
+    """Each use of a tool or a resource is recorded once."""
 
     async def ask(url: str) -> None:
         async with http_session(f"{url}/mcp", used.tokens[Scope.READ]) as client:
@@ -133,7 +133,7 @@ def test_over_mcp(used: Used) -> None:
 
 
 def test_the_report_is_for_administrators(used: Used) -> None:
-    """Over HTTP and on the page; who asked for it is in the audit log's table of actions."""
+    """The API and the page refuse keys with other scopes."""
     for target in ("/v1/insights", "/v1/insights/unanswered", "/status/insights"):
         for scope in (Scope.READ, Scope.CALL):
             assert used.ask("GET", target, scope).status_code == 403
@@ -141,8 +141,8 @@ def test_the_report_is_for_administrators(used: Used) -> None:
         assert used.client.get(target).status_code == 401
 
 
-def test_searches_without_results(used: Used) -> None:
-    """With the item that their callers used soon afterwards, and the nearest one."""
+def test_searches_without_results_are_reported(used: Used) -> None:
+    """The report names the item that the caller used next, and the nearest item."""
     used.ask("GET", "/search?q=zyxwv+quarks&threshold=0.99")
     used.ask("GET", f"/items/{SKILL}")
     used.ask("GET", "/search?q=<b>bosons</b>&threshold=0.99", Scope.READ)
@@ -160,7 +160,7 @@ def test_searches_without_results(used: Used) -> None:
     assert known["zyxwv quarks"].used == [SKILL]
     assert known["<b>bosons</b>"].nearest
     assert listed.total == len(listed.queries)
-    assert used.new() == []  # neither recorded nor shown
+    assert used.new() == []  # the queries that find the nearest items are not recorded
     assert used.server.service.recent.newest_first() == recent
 
     page = used.ask("GET", "/status/insights").text
@@ -172,8 +172,8 @@ def test_searches_without_results(used: Used) -> None:
     assert f'<a href="{begun}">Add the alias</a>' in page
 
 
-def test_a_long_list_is_opened_by_the_reader(used: Used) -> None:
-    """Its beginning is shown, an advice is said once, and the parts of the page are linked."""
+def test_a_long_list_is_collapsed(used: Used) -> None:
+    """The first entries are shown, advice is given once, and the sections are linked."""
     for letter in "bcdfghjklm":
         used.ask("GET", f"/search?q=zx{3 * letter}&threshold=0.99")
     used.new()
@@ -190,7 +190,7 @@ def test_a_long_list_is_opened_by_the_reader(used: Used) -> None:
 def test_queries_are_hashed_by_default(
     server: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No page, answer or file has them; they still count. A page offers no alias it cannot name."""
+    """Hashed queries are counted, but no page, answer or file has their text."""
     used = Used(server, tmp_path, monkeypatch)
     used.ask("GET", "/search?q=swordfish&threshold=0.99")
     used.ask("GET", f"/items/{SKILL}")
@@ -208,8 +208,8 @@ def test_queries_are_hashed_by_default(
     }
 
 
-def test_it_can_be_switched_off(tmp_path: Path) -> None:
-    """Then there is no file."""
+def test_recording_can_be_switched_off(tmp_path: Path) -> None:
+    """No file is written then."""
     parts = Parts(settings_of(tmp_path / "project", insights_record="off"), tmp_path / "project")
     usage = parts.usage_recorder()
     usage.used("key:ci", ["a"])
@@ -217,10 +217,10 @@ def test_it_can_be_switched_off(tmp_path: Path) -> None:
     assert not (tmp_path / "data" / "usage").exists()
 
 
-def test_a_store_that_cannot_be_used_fails_no_search(
+def test_an_unusable_store_fails_no_search(
     server: RunningService, client: TestClient, tmp_path: Path
 ) -> None:
-    """The report says what to do."""
+    """The report is an error that says what to do."""
     folder = server.parts.usage.path.parent
     aside = folder.rename(tmp_path / "aside") if folder.exists() else None
     folder.write_text("a file where the folder should be")
@@ -237,7 +237,7 @@ def test_a_store_that_cannot_be_used_fails_no_search(
 def test_a_digest_is_sent_while_the_server_runs(
     server: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To the webhook of the settings, without the text of a query that is hashed."""
+    """It is sent once to the configured webhook, without the text of hashed queries."""
     monkeypatch.setattr(digests, "FIRST_S", 0.05)
     monkeypatch.setattr(digests, "INTERVAL_S", 0.05)
     sent: list[str] = []

@@ -1,4 +1,4 @@
-"""The pages of those who run a server, over HTTP: history, rebuilds, trust, policies and keys."""
+"""The administration pages over HTTP: history, rebuilds, trust, policies and keys."""
 
 import hashlib
 import html
@@ -63,7 +63,7 @@ PAGES = (
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with a policy, a skill, and a server that waits for trust."""
+    """A project with a skill, and an MCP server that is not trusted yet."""
     project = tmp_path_factory.mktemp("managed") / "project"
     write_skill(project, "key-rotation", "Rotate API keys without downtime")
     return project
@@ -71,18 +71,18 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def running(project: Path) -> Iterator[RunningService]:
-    """Its server."""
+    """The server of the project."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(project.parent / "home"))
         _configure(project, CONFIG.partition("[[policy]]")[0])
         with RunningService(project) as running:
-            running.scan()  # a policy would change what it waits for
+            running.scan()  # without the policy, which would change the awaited state
             yield running
 
 
 @pytest.fixture
 def server(running: RunningService) -> RunningService:
-    """The server, with its files as at first."""
+    """The server, with its configuration and trust reset."""
     _configure(running.project, CONFIG)
     running.parts.workspace.trust._path.unlink(missing_ok=True)
     return running
@@ -95,7 +95,7 @@ def _configure(project: Path, text: str) -> None:
 
 @pytest.fixture
 def client(server: RunningService) -> TestClient:
-    """A browser on the machine of a server without keys."""
+    """A browser on the same machine as a server without keys."""
     return browser(server.client())
 
 
@@ -111,21 +111,21 @@ def owner(server: RunningService, tmp_path: Path) -> TestClient:
 
 
 def browser(client: TestClient) -> TestClient:
-    """A client that is a browser: it asks for pages, and names the origin of forms."""
+    """Make a client behave like a browser: it asks for pages, and sends an Origin."""
     client.headers.update({"Accept": "text/html", **OWN})
     client.follow_redirects = False
     return client
 
 
 def fields_of(page: str) -> dict[str, str]:
-    """The hidden fields of the last form of a page."""
+    """The hidden fields of the last form on a page."""
     form = page.rpartition("<form")[2]
     found = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', form)
     return {html.unescape(name): html.unescape(value) for name, value in found}
 
 
 def changed(client: TestClient, at: int | None, **fields: str) -> httpx.Response:
-    """The page that shows the change of a policy, or refuses it."""
+    """The answer to a previewed change of a policy."""
     query = "" if at is None else f"?at={at}"
     form = fields_of(client.get(f"/status/policies/edit{query}").text)
     return client.post("/status/policies/preview", data=form | fields)  # type: ignore[return-value]
@@ -135,7 +135,7 @@ def changed(client: TestClient, at: int | None, **fields: str) -> httpx.Response
 
 
 def test_only_the_scope_admin_manages(server: RunningService, tmp_path: Path) -> None:
-    """Neither a key that reads and calls, nor another machine, nor a page of another site."""
+    """Keys with other scopes and other machines are refused."""
     keys = Keys(tmp_path / "keys.json")
     tokens = {scope: keys.create(f"{scope}-key", scope) for scope in Scope}
     client = browser(server.client(keys=str(tmp_path / "keys.json")))
@@ -157,7 +157,7 @@ def test_only_the_scope_admin_manages(server: RunningService, tmp_path: Path) ->
 
 
 def test_a_page_of_another_site_changes_nothing(owner: TestClient, server: RunningService) -> None:
-    """A browser that is signed in sends its cookie there; the origin tells."""
+    """The browser sends its session cookie, so the Origin decides."""
     for origin in ({"Origin": "http://evil.example"}, {"Origin": ""}):
         for page, data in POSTS.items():
             assert owner.post(page, data=data, headers=origin).status_code == 403, page
@@ -166,11 +166,11 @@ def test_a_page_of_another_site_changes_nothing(owner: TestClient, server: Runni
     assert (server.project / "repertory.toml").read_text() == CONFIG
 
 
-# The state over time
+# History
 
 
-def test_the_status_has_the_history(client: TestClient, server: RunningService) -> None:
-    """Charts with a text alternative, for the chosen time, and the same as a table."""
+def test_the_status_page_shows_the_history(client: TestClient, server: RunningService) -> None:
+    """Charts for the chosen period have text alternatives, and a table has the same numbers."""
     for query in ("rotate keys", "zxqv wobble"):
         client.get("/v1/search", params={"q": query, "threshold": 0.9})
     server.service.sample()
@@ -193,8 +193,8 @@ def test_the_status_has_the_history(client: TestClient, server: RunningService) 
     assert "style=" not in page + table  # the policy of the pages forbids it
 
 
-def test_searches_without_results_are_separate(client: TestClient) -> None:
-    """Among the recent ones."""
+def test_recent_searches_can_be_limited_to_those_without_results(client: TestClient) -> None:
+    """The filter removes searches that found something."""
     for query in ("rotate keys", "zxqv wobble"):
         client.get("/v1/search", params={"q": query, "threshold": 0.9})
     every, empty = (client.get(f"/status?empty={one}").text for one in ("false", "true"))
@@ -205,8 +205,10 @@ def test_searches_without_results_are_separate(client: TestClient) -> None:
     assert shown == [{"q=rotate+keys", "q=zxqv+wobble"}, {"q=zxqv+wobble"}]
 
 
-def test_metrics_have_the_same_counters(client: TestClient, server: RunningService) -> None:
-    """The searches of all faces by duration, and those without results."""
+def test_metrics_and_the_history_count_the_same_searches(
+    client: TestClient, server: RunningService
+) -> None:
+    """Cached searches and searches without results are included."""
     before = metrics(client)
     client.get("/v1/search", params={"q": "wobble zxqv", "threshold": 1})
     client.get("/v1/search", params={"q": "wobble zxqv", "threshold": 1})  # from the cache
@@ -220,13 +222,13 @@ def test_metrics_have_the_same_counters(client: TestClient, server: RunningServi
 
 
 def test_the_application_takes_samples(server: RunningService) -> None:
-    """From its start on, without a request."""
+    """It does so from its start, without a request."""
     with TestClient(create_app(server.service, server.settings)):
         until(lambda: server.service.history.latest is not None)
 
 
-def test_a_rebuild_is_begun(client: TestClient, server: RunningService) -> None:
-    """The same as `repertory rebuild`: the index moves to a new collection."""
+def test_the_page_starts_a_rebuild(client: TestClient, server: RunningService) -> None:
+    """The index moves to a new collection."""
     before = server.parts.store.alias(server.parts.active)
     done = client.post("/status/rebuild")
     assert (done.status_code, done.headers["location"]) == (303, "/status")
@@ -242,7 +244,7 @@ def test_a_rebuild_is_begun(client: TestClient, server: RunningService) -> None:
 
 
 def test_a_change_is_shown_before_it_is_written(owner: TestClient, server: RunningService) -> None:
-    """Nothing is written until it is confirmed; then only the changed lines differ."""
+    """Nothing is written before the confirmation; then only the shown lines change."""
     file = server.project / "repertory.toml"
     assert "key-rotation" in owner.get("/status/policies").text
     assert 'value="0.2"' in owner.get("/status/policies/edit?at=0").text
@@ -250,15 +252,15 @@ def test_a_change_is_shown_before_it_is_written(owner: TestClient, server: Runni
     assert file.read_text() == CONFIG
     text = html.unescape(re.sub(r"<[^>]+>", "", shown.text))
     assert "-boost = 0.2 # for now\n+boost = 0.5 # for now\n+aliases" in text
-    assert f'href="/view/{ITEM}"' in shown.text  # what it is about
+    assert f'href="/view/{ITEM}"' in shown.text  # the item of the policy
     done = owner.post("/status/policies", data=fields_of(shown.text))
     assert (done.status_code, done.headers["location"]) == (303, "/status/policies")
     expected = CONFIG.replace("boost = 0.2 #", "boost = 0.5 #") + 'aliases = ["swap", "new key"]\n'
     assert file.read_text() == expected
 
 
-def test_a_policy_is_begun_where_it_is_missed(owner: TestClient, server: RunningService) -> None:
-    """At the item, and at the explanation of a search with its words; one item has one policy."""
+def test_items_and_explanations_link_to_a_policy(owner: TestClient, server: RunningService) -> None:
+    """The form has the item and the query, and edits the policy of the item if there is one."""
     link = f'href="/status/policies/edit?item={ITEM.replace("/", "%2F")}'
     assert f'{link}"' in owner.get(f"/view/{ITEM}").text
     explained = owner.get("/why", params={"q": "swap  it", "item": ITEM}).text
@@ -278,7 +280,7 @@ def test_a_policy_is_begun_where_it_is_missed(owner: TestClient, server: Running
 
 
 def test_a_policy_is_added_and_removed(owner: TestClient, server: RunningService) -> None:
-    """The file is then as it was."""
+    """Removing the policy restores the original file."""
     file = server.project / "repertory.toml"
     shown = changed(owner, None, item="other", pin="read a file", when_not_to_use="for\ntests")
     assert "No indexed item" in shown.text
@@ -297,7 +299,7 @@ def test_a_policy_is_added_and_removed(owner: TestClient, server: RunningService
 def test_a_file_that_has_changed_is_not_overwritten(
     owner: TestClient, server: RunningService
 ) -> None:
-    """Neither between the form and the change, nor between the change and its confirmation."""
+    """A form that is older than the file is refused, for the preview and for the confirmation."""
     file = server.project / "repertory.toml"
     shown = changed(owner, 0, item="key-rotation", boost="0.5")
     other = CONFIG.replace("key-rotation", "another-item")
@@ -323,7 +325,7 @@ def test_a_file_that_has_changed_is_not_overwritten(
 def test_an_invalid_policy_is_refused(
     owner: TestClient, server: RunningService, fields: dict[str, str], words: str
 ) -> None:
-    """With the form as it was filled, also where the preview is passed by."""
+    """The preview and the confirmation refuse it."""
     shown = changed(owner, 0, **fields)
     assert "<script>" not in shown.text.replace('<script src="', "")
     if not words:
@@ -336,12 +338,12 @@ def test_an_invalid_policy_is_refused(
 
 
 @pytest.mark.parametrize("is_trusted", [True, False])
-def test_the_file_stays_as_trusted_as_it_was(
+def test_a_change_of_a_policy_keeps_the_trust_of_the_file(
     owner: TestClient, server: RunningService, *, is_trusted: bool
 ) -> None:
-    """A change of a policy gives no other rights, and takes none."""
+    """A trusted file stays trusted, and another one does not become trusted."""
     file = server.project / "repertory.toml"
-    # With a boost that counts less without trust, it asks for something.
+    # A boost this high takes full effect only with trust.
     file.write_text(CONFIG.replace("0.2", "0.6"))
     trust = server.parts.workspace.trust
     if is_trusted:
@@ -353,7 +355,7 @@ def test_the_file_stays_as_trusted_as_it_was(
 
 
 def test_an_invalid_configuration_is_named(client: TestClient, server: RunningService) -> None:
-    """Instead of a form that could make it worse."""
+    """The page shows the error and its line instead of a form."""
     (server.project / "repertory.toml").write_text("[[policy]]\nitem = \n")
     response = client.get("/status/policies")
     assert response.status_code == 422
@@ -363,15 +365,15 @@ def test_an_invalid_configuration_is_named(client: TestClient, server: RunningSe
 # Trust
 
 
-def test_a_configuration_is_trusted_as_it_was_shown(
+def test_a_configuration_is_trusted_only_as_it_was_shown(
     owner: TestClient, server: RunningService
 ) -> None:
-    """By the user of the server; its secrets are not shown. A changed file is not trusted."""
+    """The page hides secrets; another file or a digest of other content is refused."""
     file = server.project / ".mcp.json"
     page = owner.get("/status/reviews").text
     assert "notes (runs no-such-program)" in page
     assert "hunter2" not in page
-    digest, _ = re.findall(r'name="digest" value="([\w:]+)"', page)  # and of repertory.toml
+    digest, _ = re.findall(r'name="digest" value="([\w:]+)"', page)  # 2nd: repertory.toml
     assert digest == digest_to_trust(file, file.read_bytes())
     trust, form = server.parts.workspace.trust, {"file": str(file), "digest": digest}
     for wrong in ({**form, "file": "/etc/passwd"}, {**form, "digest": "0" * 64}):
@@ -383,8 +385,10 @@ def test_a_configuration_is_trusted_as_it_was_shown(
     assert "policies for all items" in owner.get("/status/reviews").text
 
 
-def test_an_admin_does_not_start_programs(client: TestClient, server: RunningService) -> None:
-    """Trust runs programs as the user of the server: others are told the command."""
+def test_only_the_owner_can_trust_a_configuration(
+    client: TestClient, server: RunningService
+) -> None:
+    """Trust runs programs as the server's user, so other administrators see only the command."""
     page = client.get("/status/reviews").text
     file = server.project / ".mcp.json"
     assert f"repertory config trust {file}" in page
@@ -399,7 +403,7 @@ def test_an_admin_does_not_start_programs(client: TestClient, server: RunningSer
 
 
 def test_a_key_is_shown_once(owner: TestClient, server: RunningService, tmp_path: Path) -> None:
-    """It works until it is revoked; only its hash is stored."""
+    """The key works until it is revoked, and no page shows it again."""
     made = owner.post("/status/keys", data={"name": "ben", "scope": "call", "groups": "a, b"})
     [token] = re.findall(r"rpt_[\w-]+", made.text)
     assert made.headers["cache-control"] == "no-store"
@@ -426,7 +430,7 @@ def test_a_key_is_shown_once(owner: TestClient, server: RunningService, tmp_path
 def test_an_invalid_key_is_refused(
     owner: TestClient, tmp_path: Path, fields: dict[str, str], words: str
 ) -> None:
-    """With the reason that the command gives."""
+    """The page gives the same reason as the command."""
     owner.post("/status/keys", data={"name": "anna"})
     refused = owner.post("/status/keys", data=fields)
     assert refused.status_code == 422
@@ -439,7 +443,7 @@ def test_an_invalid_key_is_refused(
 
 
 def test_each_action_is_recorded(owner: TestClient, server: RunningService, tmp_path: Path) -> None:
-    """With what it was about, and without the key or the values of a form."""
+    """The audit log names the object of each action, but no key and no value of a form."""
     settings = settings_of(server.project, audit_folder=str(tmp_path / "audit"))
     made = owner.post("/status/keys", data={"name": "ben"})
     owner.post("/status/keys/revoke", data={"name": "ben"})
@@ -472,7 +476,7 @@ def test_each_action_is_recorded(owner: TestClient, server: RunningService, tmp_
 def test_a_process_of_a_team_says_what_it_cannot_do(
     owner: TestClient, server: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has neither the configuration nor its trust: they are on the machine of the watch."""
+    """The configuration and its trust are on the machine of the watch service."""
     monkeypatch.setattr(type(server.parts), "is_team", True)
     for page in ("/status/policies", "/status/policies/edit"):
         assert "where <code>repertory watch</code> runs" in owner.get(page).text

@@ -1,4 +1,4 @@
-"""Metrics that alerts and panels need: who searches, searches without results, and saves."""
+"""Metrics for alerts and dashboards: searches by caller, searches without results, and saves."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ CALLER = "repertory_caller_searches_total"
 def test_searches_are_counted_by_key_over_every_face(
     server: RunningService, tmp_path: Path
 ) -> None:
-    """The scope admin sees whose they are; a reader sees how many there are."""
+    """Counts per caller are only for the scope admin; a reader sees the totals."""
     file = tmp_path / "keys.json"
     keys = Keys(file)
     agent = bearer(keys.create("agent", Scope.READ))
@@ -46,7 +46,7 @@ def test_searches_are_counted_by_key_over_every_face(
 
 
 def test_saves_are_timed(server: RunningService) -> None:
-    """A saved item is counted; those of the first index are not: they are no saves."""
+    """Items of the first index do not count as saves; an item that is saved later does."""
     assert metrics(server.client())["repertory_save_duration_seconds_count"] == 0
     write_skill(server.project, "timed", "A skill that was saved later.")
     server.scan()
@@ -58,7 +58,7 @@ def test_saves_are_timed(server: RunningService) -> None:
 
 
 def test_the_lease_of_a_team_is_reported(server: RunningService) -> None:
-    """Whether a watch service has it, and how many wait; a process of its own has none."""
+    """The metrics show whether a watch service holds the lease, and how many wait for it."""
 
     def lease(watch: Watch, *, is_team: bool = True) -> dict[str, float]:
         stats = replace(server.service.stats(), watch=watch)

@@ -1,4 +1,4 @@
-"""Items that wait for approval, over HTTP."""
+"""Reviews over HTTP: items that await approval."""
 
 import html
 import json
@@ -21,7 +21,7 @@ CONFIG = '[[sources]]\ntype = "skills"\npath = "skills"\nname = "team"\ntrust = 
 
 @pytest.fixture
 def reviewed(tmp_path: Path) -> Iterator[RunningService]:
-    """A server whose source of skills is reviewed, with a lure."""
+    """A server with a reviewed source of skills that contains a lure."""
     project = tmp_path / "project"
     write(project / "skills" / "lure" / "SKILL.md", LURE)
     write(project / "skills" / "bake" / "SKILL.md", BAKE)
@@ -31,8 +31,8 @@ def reviewed(tmp_path: Path) -> Iterator[RunningService]:
         yield running
 
 
-def test_a_lure_is_seen_after_its_approval(reviewed: RunningService) -> None:
-    """Search, items and functions lack it before; the history names who approved it."""
+def test_a_lure_is_hidden_until_its_approval(reviewed: RunningService) -> None:
+    """An approval needs the current version; the history names who approved the item."""
     client = reviewed.client()
     [review] = client.get("/reviews").json()["reviews"]
     assert (review["item"], review["state"]) == ("team/lure", "quarantined")
@@ -61,7 +61,7 @@ def test_a_lure_is_seen_after_its_approval(reviewed: RunningService) -> None:
 
 
 def test_only_the_scope_admin_reviews(reviewed: RunningService, tmp_path: Path) -> None:
-    """Neither a key that reads and calls, nor another machine without a key."""
+    """Keys with other scopes and other machines without a key are refused."""
     far = reviewed.client(address="192.0.2.7")
     problem(far.get("/reviews"), 403)
     problem(far.post("/reviews/approve", json={"items": []}), 403)
@@ -78,8 +78,8 @@ def test_only_the_scope_admin_reviews(reviewed: RunningService, tmp_path: Path) 
     assert reviewed.parts.reviews.history("team/lure")[-1].who == "key:boss"
 
 
-def test_the_page_shows_and_approves(reviewed: RunningService) -> None:
-    """The status leads there; an approval is bound to the version that was shown."""
+def test_the_page_shows_and_approves_items(reviewed: RunningService) -> None:
+    """The status page links to it, and an approval applies only to the shown version."""
     client = reviewed.client()
     client.headers.update({"Accept": "text/html"})
     assert "/status/reviews" in client.get("/status").text
@@ -100,10 +100,10 @@ def test_the_page_shows_and_approves(reviewed: RunningService) -> None:
     assert "/status/reviews" not in far.get("/status").text
 
 
-def test_a_list_that_is_cut_says_so(
+def test_a_truncated_list_gives_the_total(
     reviewed: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the API and on the page."""
+    """Both the API and the page give the number of all items."""
     write(reviewed.project / "skills" / "trap" / "SKILL.md", LURE.replace("lure", "trap"))
     reviewed.scan("team/lure", "team/trap")
     monkeypatch.setattr(store, "MAX_LISTED", 1)
@@ -120,13 +120,13 @@ def test_a_list_that_is_cut_says_so(
 
 
 def sent_items(page: str) -> list[str]:
-    """What each form of the page of reviews sends, with the line ends of a browser."""
+    """The value that each form of the review page sends, with the line ends of a browser."""
     found = re.findall(r'name="items" value="([^"]*)"', page)
     return [html.unescape(one).replace("\n", "\r\n") for one in found]
 
 
-def test_the_page_approves_all_that_it_shows(reviewed: RunningService) -> None:
-    """Other versions stay."""
+def test_the_page_approves_all_shown_items(reviewed: RunningService) -> None:
+    """Items whose version differs are not approved."""
     write(reviewed.project / "skills" / "trap" / "SKILL.md", LURE.replace("lure", "trap"))
     reviewed.scan("team/lure", "team/trap")
     client = reviewed.client()
@@ -141,8 +141,8 @@ def test_the_page_approves_all_that_it_shows(reviewed: RunningService) -> None:
     assert reviewed.parts.reviews.waiting() == []
 
 
-def test_an_id_of_several_lines_approves_itself_alone(reviewed: RunningService) -> None:
-    """Its lines are no ids of other items, whose versions were not shown."""
+def test_an_id_with_line_breaks_approves_only_its_own_item(reviewed: RunningService) -> None:
+    """A line of the id that equals another id does not approve that other item."""
     name = "a\nteam/lure\nb"
     write(reviewed.project / "skills" / name / "SKILL.md", LURE.replace("lure", "trap"))
     reviewed.scan("team/lure", f"team/{name}")
@@ -156,8 +156,8 @@ def test_an_id_of_several_lines_approves_itself_alone(reviewed: RunningService) 
     assert [one.item for one in reviewed.parts.reviews.waiting()] == ["team/lure"]
 
 
-def test_a_broken_configuration_hinders_no_approval(reviewed: RunningService) -> None:
-    """The items are in the store of reviews."""
+def test_an_invalid_configuration_does_not_hide_the_reviews(reviewed: RunningService) -> None:
+    """The page still lists the items, because they are in the store of reviews."""
     client = reviewed.client()
     write(reviewed.project / "repertory.toml", "[[policy]]\nitem = \n")
     client.headers.update({"Accept": "text/html"})

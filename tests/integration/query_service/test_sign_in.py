@@ -1,4 +1,4 @@
-"""Signing in at an OpenID provider with a browser, on a real server."""
+"""Browsers sign in with an OpenID provider, on a real server."""
 
 import base64
 import hmac
@@ -34,7 +34,7 @@ from tests.support.waiting import until
 
 
 def test_a_person_signs_in_and_out(url: str, provider: OpenIdProvider) -> None:
-    """The page that asks for a key offers it; afterwards the browser is where it wanted to go."""
+    """The page for keys links to the provider; then the browser returns to its first target."""
     browser = Browser(url)
     asked = browser.get("/status?x=1")
     assert asked.status_code == 401
@@ -67,7 +67,7 @@ def test_a_person_signs_in_and_out(url: str, provider: OpenIdProvider) -> None:
     [("anna", 202), ("ben", 403)],
 )
 def test_groups_decide_what_a_person_may_do(url: str, name: str, rebuild: int) -> None:
-    """Who is in no group of the settings is not signed in at all."""
+    """Only the groups of anna give the scope admin."""
     browser = Browser(url)
     browser.sign_in(name)
     assert browser.has_session()
@@ -76,14 +76,14 @@ def test_groups_decide_what_a_person_may_do(url: str, name: str, rebuild: int) -
 
 
 def test_the_audit_log_names_who_signed_in(url: str, server: RunningService) -> None:
-    """And who was refused has no name in it."""
+    """A refused sign-in is recorded with the address instead of the name."""
 
     def sign_ins() -> list[dict[str, Any]]:
         return [line for line in lines_of(server.settings) if line["action"] == "sign-in"]
 
     before = len(sign_ins())
     Browser(url).sign_in("anna")
-    until(lambda: len(sign_ins()) == before + 1)  # it is written after the answer
+    until(lambda: len(sign_ins()) == before + 1)  # the line follows the answer
     Browser(url).sign_in("carl")
     until(lambda: len(sign_ins()) == before + 2)
     anna, carl = sign_ins()[-2:]
@@ -91,10 +91,8 @@ def test_the_audit_log_names_who_signed_in(url: str, server: RunningService) -> 
     assert (carl["caller"], carl["outcome"]) == ("address:127.0.0.1", "refused")
 
 
-def test_each_project_of_a_server_has_sessions_of_its_own(
-    url: str, provider: OpenIdProvider
-) -> None:
-    """Below its address, with a cookie and a redirect URL of its own."""
+def test_each_project_of_a_server_has_its_own_sessions(url: str, provider: OpenIdProvider) -> None:
+    """Each project has its own cookie and redirect URL below its address."""
     root = f"/projects/{KEY}"
     provider.redirect_urls.append(f"{url}{root}/login/callback")
     browser = Browser(url)
@@ -102,13 +100,13 @@ def test_each_project_of_a_server_has_sessions_of_its_own(
     back = browser.get(authorized(begun.headers["location"], "anna"))
     assert back.headers["location"] == f"{root}/status"
     assert "Signed in as anna" in browser.get(f"{root}/status").text
-    assert not browser.has_session()  # of the server's own project
+    assert not browser.has_session()  # the session does not apply to the server's own project
 
 
-def test_who_is_in_no_group_is_not_signed_in(
+def test_people_without_a_known_group_are_not_signed_in(
     url: str, server: RunningService, provider: OpenIdProvider
 ) -> None:
-    """Unless everyone may read."""
+    """They are signed in if everyone may read."""
     browser = Browser(url)
     refused = browser.sign_in("carl")
     assert refused.status_code == 403
@@ -120,10 +118,10 @@ def test_who_is_in_no_group_is_not_signed_in(
         assert reader.has_session()
 
 
-def test_every_process_reads_the_session_also_after_a_restart(
+def test_a_session_is_valid_in_other_processes_and_after_a_restart(
     server: RunningService, provider: OpenIdProvider
 ) -> None:
-    """They share nothing but their settings; with another client secret it ends."""
+    """Processes share only their settings; another client secret ends the session."""
     with signing_in(server, provider) as url:
         browser = Browser(url)
         browser.sign_in("ben")
@@ -137,8 +135,8 @@ def test_every_process_reads_the_session_also_after_a_restart(
         assert not browser.has_session()
 
 
-def test_an_answer_is_taken_once_and_only_by_the_browser_that_asked(url: str) -> None:
-    """Without the state, with another's, a second time, or in another browser it is refused."""
+def test_a_sign_in_is_answered_once_and_only_in_its_own_browser(url: str) -> None:
+    """A wrong or missing state, a second answer and another browser are refused."""
     browser, other = Browser(url), Browser(url)
     address = authorized(browser.begin(), "anna")
     kept = dict(browser.cookies)
@@ -153,7 +151,7 @@ def test_an_answer_is_taken_once_and_only_by_the_browser_that_asked(url: str) ->
     again = browser.get(address)
     assert "another browser" in again.text
     thief = Browser(url)
-    thief.cookies.update(kept)  # also with the cookie: the provider takes its code once
+    thief.cookies.update(kept)  # even the cookie does not help: a code is valid once
     assert thief.get(address).status_code == 401
     assert not thief.has_session()
 
@@ -162,7 +160,7 @@ def test_an_answer_is_taken_once_and_only_by_the_browser_that_asked(url: str) ->
 def test_a_code_of_another_sign_in_is_refused(
     url: str, provider: OpenIdProvider, *, checks_pkce: bool
 ) -> None:
-    """By the provider, which knows the challenge, or by the nonce in its token."""
+    """The provider checks the PKCE challenge; otherwise the nonce in the token gives it away."""
     provider.checks_pkce = checks_pkce
     attacker, victim = Browser(url), Browser(url)
     stolen = fields(authorized(attacker.begin(), "anna"))["code"]
@@ -179,7 +177,7 @@ def _unsigned(token: str) -> str:
 
 
 def _by_public_key(key: RSAKey) -> str:
-    """A token that is signed with what everyone knows."""
+    """A token whose HMAC key is the public key, which everyone knows."""
     begin = ".".join(
         _encoded(json.dumps(part).encode())
         for part in ({"alg": "HS256", "kid": key.kid}, {"sub": "anna"})
@@ -214,7 +212,7 @@ def _encoded(part: bytes) -> str:
 def test_a_token_that_is_not_for_this_sign_in_is_refused(
     url: str, provider: OpenIdProvider, replaced: dict[str, object], why: str
 ) -> None:
-    """With the reason, on the page that lets people begin again."""
+    """The page gives the reason and lets people try again."""
     provider.replaced = replaced
     browser = Browser(url)
     refused = browser.sign_in("anna")
@@ -223,8 +221,10 @@ def test_a_token_that_is_not_for_this_sign_in_is_refused(
     assert not browser.has_session()
 
 
-def test_groups_fill_no_more_than_a_cookie(url: str, provider: OpenIdProvider) -> None:
-    """A hundred random ids do; who has more reads what to do, and has no fewer by accident."""
+def test_groups_that_do_not_fit_a_cookie_refuse_the_sign_in(
+    url: str, provider: OpenIdProvider
+) -> None:
+    """A hundred random ids fit; more are an error, because dropped groups would change access."""
     provider.replaced = {"groups": ["team-a", *(str(uuid4()) for _ in range(100))]}
     browser = Browser(url)
     browser.sign_in("anna")
@@ -239,8 +239,8 @@ def test_groups_fill_no_more_than_a_cookie(url: str, provider: OpenIdProvider) -
         assert not many.has_session()
 
 
-def test_a_token_that_nobody_signed_is_refused(url: str, provider: OpenIdProvider) -> None:
-    """Without a signature, with the public key as a secret, by another key, or changed."""
+def test_a_forged_token_ends_the_sign_in(url: str, provider: OpenIdProvider) -> None:
+    """It is unsigned, signed with another key or with the public key as a secret, or changed."""
     other = rsa_key(provider.key.kid)
     forged = jwt.encode({"alg": "RS256", "kid": provider.key.kid}, {"sub": "x"}, other, ["RS256"])
     spoils: list[Callable[[str], object]] = [
@@ -262,21 +262,21 @@ def test_a_token_that_nobody_signed_is_refused(url: str, provider: OpenIdProvide
 @pytest.mark.parametrize(
     "target", ["//attacker.example", "https://attacker.example", r"/\attacker.example", "x", "/\n"]
 )
-def test_a_sign_in_leads_nowhere_else(url: str, target: str) -> None:
-    """The address to go to is on this server, whatever the link said."""
+def test_a_sign_in_redirects_only_to_this_server(url: str, target: str) -> None:
+    """A target on another server is replaced by the home page."""
     assert Browser(url).sign_in("anna", target).headers["location"] == "/"
 
 
-def test_a_long_target_is_forgotten(url: str) -> None:
-    """A cookie would not hold it."""
+def test_a_target_that_does_not_fit_a_cookie_is_dropped(url: str) -> None:
+    """The browser then returns to the home page."""
     target = f"/?q={random.Random(1).randbytes(4_000).hex()}"
     assert Browser(url).sign_in("anna", target).headers["location"] == "/"
 
 
-def test_a_browser_gets_a_session_of_its_own(
+def test_a_sign_in_replaces_an_existing_session(
     url: str, server: RunningService, provider: OpenIdProvider
 ) -> None:
-    """A cookie that was there before is neither believed nor kept (session fixation)."""
+    """Session fixation: a planted cookie is neither trusted nor kept."""
     with signing_in(server, provider, oidc_client_id=f"{CLIENT_ID}-2") as strange:
         stranger = Browser(strange)
         stranger.get("/login/openid")
@@ -296,8 +296,8 @@ def test_a_browser_gets_a_session_of_its_own(
     assert "Signed in as anna" in fresh.get("/status").text
 
 
-def test_pages_of_other_sites_neither_change_nor_sign_out(url: str) -> None:
-    """A session allows a change only from the server's own pages."""
+def test_pages_of_other_sites_cannot_use_a_session(url: str) -> None:
+    """A session allows changes and sign-outs only from the server's own pages."""
     browser = Browser(url)
     browser.sign_in("anna")
     for headers in ({"Origin": "https://attacker.example"}, {"Origin": "null"}):
@@ -310,10 +310,10 @@ def test_pages_of_other_sites_neither_change_nor_sign_out(url: str) -> None:
     assert browser.has_session()
 
 
-def test_with_tls_no_other_server_of_the_domain_sets_the_cookies(
+def test_with_tls_cookies_are_bound_to_the_host(
     server: RunningService, provider: OpenIdProvider
 ) -> None:
-    """They are sent over TLS alone, and their names have the prefix that browsers protect."""
+    """Cookies are Secure, and their prefix __Host- stops other servers of the domain."""
     public = "https://repertory.example.org"
     provider.redirect_urls.append(f"{public}/login/callback")
     flags = sign_in_settings(provider, public_url=public)
@@ -339,7 +339,7 @@ def test_with_tls_no_other_server_of_the_domain_sets_the_cookies(
 
 
 def test_rotated_keys_are_fetched_again(url: str, provider: OpenIdProvider) -> None:
-    """Without a restart; the former key counts no more."""
+    """No restart is needed, and tokens of the former key are refused."""
     former = provider.token("anna")
     assert Browser(url).sign_in("anna").status_code == 303
     provider.rotate()
@@ -347,8 +347,8 @@ def test_rotated_keys_are_fetched_again(url: str, provider: OpenIdProvider) -> N
     assert httpx.get(f"{url}/items", headers=bearer(former)).status_code == 401
 
 
-def test_documents_of_the_provider_are_kept(url: str, provider: OpenIdProvider) -> None:
-    """Neither sign-ins nor tokens of unknown keys make the server ask for them again and again."""
+def test_documents_of_the_provider_are_cached(url: str, provider: OpenIdProvider) -> None:
+    """Neither sign-ins nor tokens with unknown keys cause repeated requests to the provider."""
     Browser(url).sign_in("anna")
     provider.paths.clear()
     Browser(url).sign_in("anna")
@@ -359,13 +359,13 @@ def test_documents_of_the_provider_are_kept(url: str, provider: OpenIdProvider) 
     assert provider.paths.count("/keys") <= 1
 
 
-def test_while_the_provider_is_away_sessions_and_keys_work(
+def test_sessions_and_keys_work_during_an_outage_of_the_provider(
     server: RunningService,
     provider: OpenIdProvider,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Who wants to sign in reads why it does not work, and may use a key."""
+    """A new sign-in is an error that names the reason and offers a key."""
     monkeypatch.setattr(provider_module, "RETRY_INTERVAL_S", 0.0)
     keys = Keys(tmp_path / "keys.json")
     key = keys.create("robot", Scope.READ)
@@ -378,7 +378,9 @@ def test_while_the_provider_is_away_sessions_and_keys_work(
         try:
             assert browser.has_session()
             assert httpx.get(f"{url}/items", headers=bearer(key)).status_code == 200
-            assert httpx.get(f"{url}/items", headers=bearer(token)).status_code == 200  # known keys
+            assert (
+                httpx.get(f"{url}/items", headers=bearer(token)).status_code == 200
+            )  # the keys of the provider are cached
             away = late.get(returning)
             assert away.status_code == 503
             assert "does not answer" in away.text
@@ -397,8 +399,8 @@ def test_while_the_provider_is_away_sessions_and_keys_work(
         assert Browser(url).sign_in("ben").status_code == 303
 
 
-def test_claims_that_are_not_in_the_token_are_asked_for(url: str, provider: OpenIdProvider) -> None:
-    """And believed if they are about the same person."""
+def test_claims_that_the_token_lacks_are_requested(url: str, provider: OpenIdProvider) -> None:
+    """They are accepted only if they are about the same person."""
     provider.is_thin = True
     browser = Browser(url)
     browser.sign_in("anna")
@@ -410,7 +412,7 @@ def test_claims_that_are_not_in_the_token_are_asked_for(url: str, provider: Open
 
 
 def test_answers_of_other_providers_are_refused(url: str) -> None:
-    """The provider says who it is, and so has every answer to (mix-up)."""
+    """Mix-up attack: each answer must name the issuer that the sign-in began with."""
     for issuer in ("", "https://another.example"):
         browser = Browser(url)
         answer = fields(authorized(browser.begin(), "anna")) | {"iss": issuer}
@@ -420,12 +422,12 @@ def test_answers_of_other_providers_are_refused(url: str) -> None:
 
 
 def test_a_refusal_of_the_provider_is_shown(url: str, provider: OpenIdProvider) -> None:
-    """By its code, and without what it says: anybody can write an address."""
+    """Only its error code is shown: anybody can write the rest of the address."""
     browser = Browser(url)
     refused = browser.get(authorized(browser.begin(), "stranger"))
     assert refused.status_code == 401
     assert "(access_denied)" in refused.text
-    assert "repertory_sign_in" not in browser.cookies  # it cannot be answered again
+    assert "repertory_sign_in" not in browser.cookies  # the refused sign-in is over
     state = fields(browser.begin())["state"]
     answer = {"error": "<b>x</b>", "error_description": "call 555", "state": state}
     lured = browser.get(f"/login/callback?{urlencode(answer | {'iss': provider.issuer})}")
@@ -434,22 +436,22 @@ def test_a_refusal_of_the_provider_is_shown(url: str, provider: OpenIdProvider) 
 
 
 def _users(caplog: pytest.LogCaptureFixture) -> set[str]:
-    """The people whom the log names."""
+    """The users that the log names."""
     callers = {getattr(one, "caller", "") for one in caplog.records}
     return {one for one in callers if one.startswith("user:")}
 
 
-def test_a_name_is_cleaned(
+def test_a_name_from_the_provider_is_cleaned(
     url: str, provider: OpenIdProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing of a hostile name reaches the log or a page as it is."""
+    """A hostile name reaches neither the log nor a page unchanged."""
     evil = 'key:ops\n"><script>\u202e' + "x" * 500
     provider.replaced = {"preferred_username": evil}
     browser = Browser(url)
     browser.sign_in("anna")
     with caplog.at_level("INFO"):
         text = browser.get("/status").text
-        (who,) = until(lambda: _users(caplog))  # it is written after the answer
+        (who,) = until(lambda: _users(caplog))  # the log follows the answer
     assert "<script>\u202e" not in text
     assert "\u202e" not in text
     assert who.startswith("user:key_ops_")
@@ -457,8 +459,10 @@ def test_a_name_is_cleaned(
     assert who.isprintable()
 
 
-def test_an_unverified_address_is_no_name(server: RunningService, provider: OpenIdProvider) -> None:
-    """Anybody may have given it to the provider."""
+def test_an_unverified_address_is_not_accepted_as_a_name(
+    server: RunningService, provider: OpenIdProvider
+) -> None:
+    """Anybody may have given the provider that address."""
     provider.users["anna"] |= {"email": "anna@example.org", "email_verified": True}
     with signing_in(server, provider, oidc_name_claim="email") as url:
         browser = Browser(url)

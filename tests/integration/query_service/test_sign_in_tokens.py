@@ -1,4 +1,4 @@
-"""Programs with a token of the OpenID provider, and MCP hosts that get one, on a real server."""
+"""Programs and MCP hosts with a token of the OpenID provider, on a real server."""
 
 import asyncio
 import base64
@@ -33,7 +33,7 @@ from tests.support.waiting import TIMEOUT_S
 
 
 def test_a_program_may_send_a_token_of_the_provider(url: str, provider: OpenIdProvider) -> None:
-    """An ID token of the server's client, or an access token for its URL, with the same rights."""
+    """ID tokens for the client and access tokens for the URL give the rights of the groups."""
     for header, audience in (
         ({}, CLIENT_ID),
         ({"typ": "JWT"}, ["another", CLIENT_ID]),
@@ -52,8 +52,10 @@ def test_a_program_may_send_a_token_of_the_provider(url: str, provider: OpenIdPr
     assert "None of your groups" in problem(carl, 403)
 
 
-def test_keys_work_beside(server: RunningService, provider: OpenIdProvider, tmp_path: Path) -> None:
-    """And without a key, a token or a sign-in nothing is answered, also on this machine."""
+def test_keys_work_beside_sign_ins(
+    server: RunningService, provider: OpenIdProvider, tmp_path: Path
+) -> None:
+    """Without a key or a token every request is refused, also from this machine."""
     keys = Keys(tmp_path / "keys.json")
     with signing_in(server, provider, keys=str(keys.path)) as url:
         assert "a token of 127.0.0.1" in problem(httpx.get(f"{url}/items"), 401)
@@ -81,10 +83,10 @@ def test_keys_work_beside(server: RunningService, provider: OpenIdProvider, tmp_
         ({"kid": "unknown"}, {}, "not signed"),
     ],
 )
-def test_a_token_that_is_for_nobody_here_is_refused(
+def test_a_token_with_wrong_claims_is_refused(
     url: str, provider: OpenIdProvider, header: dict[str, str], changed: dict[str, object], why: str
 ) -> None:
-    """With the reason, and where to get another."""
+    """The error has the reason and where to get another token."""
     token = provider.token("anna", header, **changed)
     refused = httpx.get(f"{url}/items", headers=bearer(token))
     assert why in problem(refused, 401)
@@ -94,7 +96,7 @@ def test_a_token_that_is_for_nobody_here_is_refused(
 
 
 def test_a_clock_may_differ_by_a_minute(url: str, provider: OpenIdProvider) -> None:
-    """Not by more."""
+    """A difference of 30 seconds is accepted, and one of 90 seconds is refused."""
     now = int(time.time())
     for age, status in ((30, 200), (90, 401)):
         token = provider.token("anna", exp=now - age)
@@ -103,8 +105,8 @@ def test_a_clock_may_differ_by_a_minute(url: str, provider: OpenIdProvider) -> N
         assert httpx.get(f"{url}/items", headers=bearer(token)).status_code == status
 
 
-def test_a_token_that_nobody_signed_is_refused(url: str, provider: OpenIdProvider) -> None:
-    """Whatever its header says about keys and algorithms."""
+def test_a_forged_token_is_refused(url: str, provider: OpenIdProvider) -> None:
+    """Keys and algorithms that its own header names are not trusted."""
     good = provider.token("anna")
     head, body, signature = good.split(".")
     other = rsa_key(provider.key.kid)
@@ -141,7 +143,7 @@ def _part(value: object) -> str:
 def test_programs_find_the_provider(
     server: RunningService, url: str, provider: OpenIdProvider
 ) -> None:
-    """The metadata of each MCP address need no key (RFC 9728)."""
+    """The metadata of each MCP address are public (RFC 9728)."""
     for path in ("", *PATHS):
         found = httpx.get(f"{url}/.well-known/oauth-protected-resource{path}").json()
         assert found["resource"] == f"{url}{path}"
@@ -152,7 +154,7 @@ def test_programs_find_the_provider(
 
 
 class _Storage:
-    """What a host remembers; it is registered with the provider."""
+    """The credentials that an MCP host stores; it is registered with the provider."""
 
     tokens: OAuthToken | None = None
 
@@ -175,7 +177,7 @@ class _Storage:
 
 
 def test_an_mcp_host_signs_a_person_in(url: str, provider: OpenIdProvider) -> None:
-    """The SDK of the protocol finds the provider by itself, and gets a token for the address."""
+    """The MCP SDK finds the provider by itself, and gets a token for the address."""
     redirect = "http://127.0.0.1:1/of-the-host"
     provider.redirect_urls.append(redirect)
     answered: dict[str, str] = {}

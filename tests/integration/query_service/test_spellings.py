@@ -1,4 +1,4 @@
-"""The two spellings of the API's addresses, and of functions."""
+"""API addresses work with and without /v1, and functions by their two names."""
 
 import pytest
 from starlette.testclient import TestClient
@@ -27,22 +27,22 @@ WRITES: tuple[tuple[str, object], ...] = (
 
 @pytest.mark.parametrize("target", READS)
 def test_the_api_answers_with_and_without_its_version(client: TestClient, target: str) -> None:
-    """The answers are the same."""
+    """Both addresses give identical answers."""
     with_version, without = client.get(V1 + target), client.get(target)
 
     assert with_version.status_code == without.status_code == 200
     assert with_version.content == without.content
 
 
-def test_statistics_and_several_searches_have_both_addresses(client: TestClient) -> None:
-    """And a body is read from both."""
+def test_statistics_and_batches_have_both_addresses(client: TestClient) -> None:
+    """Statistics and the body of a batch are accepted at both addresses."""
     assert client.get("/v1/stats").json()["items"] == client.get("/stats").json()["items"]
     found = [client.post(one, json={"queries": [{"q": "x"}]}) for one in ("/search", "/v1/search")]
     assert found[0].json() == found[1].json()
 
 
-def test_the_document_describes_the_version_only(client: TestClient) -> None:
-    """Probes and metrics have none."""
+def test_the_openapi_document_describes_only_versioned_addresses(client: TestClient) -> None:
+    """Probes and metrics have no version."""
     paths = set(client.get("/openapi.json").json()["paths"])
     without = {path for path in paths if not path.startswith("/v1/")}
 
@@ -52,13 +52,13 @@ def test_the_document_describes_the_version_only(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/", "/mcp", "/openapi.json"])
-def test_what_is_no_api_has_no_version(client: TestClient, path: str) -> None:
-    """Probes, metrics, pages and MCP stay where they are."""
+def test_addresses_outside_the_api_have_no_version(client: TestClient, path: str) -> None:
+    """Probes, metrics, pages, MCP and the OpenAPI document are not found below /v1."""
     assert problem(client.get(V1 + path), 404)
 
 
-def test_both_spellings_are_measured_as_one(client: TestClient) -> None:
-    """So dashboards see all requests."""
+def test_both_addresses_are_measured_as_one(client: TestClient) -> None:
+    """Metrics count requests to both addresses under one route."""
     for target in ("/queue", "/v1/queue", "/v1/queue"):
         client.get(target)
     counts = metrics(client)
@@ -69,14 +69,14 @@ def test_both_spellings_are_measured_as_one(client: TestClient) -> None:
 
 @pytest.mark.parametrize(("target", "body"), WRITES)
 @pytest.mark.parametrize("version", ["", V1])
-def test_keys_and_scopes_hold_for_both_spellings(
+def test_keys_and_scopes_apply_to_both_addresses(
     server: RunningService,
     tmp_path_factory: pytest.TempPathFactory,
     version: str,
     target: str,
     body: object,
 ) -> None:
-    """Without a key nothing is answered; a key that may read changes nothing."""
+    """Without a key every request is refused; the scope read cannot change anything."""
     keys = Keys(tmp_path_factory.mktemp("keys") / "keys.json")
     token = keys.create("reader", Scope.READ)
     client = server.client(keys=str(keys.path), allow_calls=True)
@@ -89,7 +89,7 @@ def test_keys_and_scopes_hold_for_both_spellings(
 
 
 def test_functions_are_listed_by_names_that_every_vendor_accepts(client: TestClient) -> None:
-    """Each can be called by this name and by that of its contract."""
+    """Each function can be called by this name and by the name in its contract."""
     names = [one["function"]["name"] for one in client.get("/v1/functions").json()]
     found = [
         client.post(f"/v1/functions/{name}", json={"query": "rotate keys"}).json()

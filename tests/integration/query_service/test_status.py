@@ -1,4 +1,4 @@
-"""Status and maintenance of the query service over HTTP."""
+"""Status, metrics and maintenance of the query service over HTTP."""
 
 import asyncio
 import threading
@@ -29,8 +29,8 @@ from tests.support.query_service import RunningService, metrics, problem
 from tests.support.waiting import until
 
 
-def test_without_an_index_it_is_not_ready(tmp_path: Path) -> None:
-    """It is alive and says why it is not ready; nothing else fails."""
+def test_without_an_index_the_server_is_alive_but_not_ready(tmp_path: Path) -> None:
+    """Errors name the missing index; statistics and metrics still work."""
     (tmp_path / "project").mkdir()
     with RunningService(tmp_path / "project") as running:
         client = running.client()
@@ -53,7 +53,7 @@ def test_without_an_index_it_is_not_ready(tmp_path: Path) -> None:
 def test_a_search_waits_for_the_first_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who is first does not have to ask twice."""
+    """The first caller need not retry."""
     monkeypatch.setattr(served_index, "FIRST_INDEX_S", 60.0)  # for a busy machine
     write_skill(tmp_path / "project", "bread", "Bake bread")
     with RunningService(tmp_path / "project") as running, ThreadPoolExecutor(1) as thread:
@@ -67,7 +67,7 @@ def test_a_search_waits_for_the_first_index(
 
 
 def test_stats_describe_the_index_and_the_queue(client: TestClient) -> None:
-    """Items, sources, the collection and its model, the queue, and the counters."""
+    """They have the items, sources, collection, model, queue and counters."""
     stats = msgspec.json.decode(client.get("/stats").content, type=Stats)
     assert stats.items == 4
     assert stats.model == "all-minilm-l6-v2"
@@ -82,8 +82,10 @@ def test_stats_describe_the_index_and_the_queue(client: TestClient) -> None:
     assert stats.watch
 
 
-def test_what_a_process_missed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Statistics and metrics say when the index was verified, and how many items were repaired."""
+def test_repairs_of_a_verification_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Statistics and metrics have the time of the verification and the number of repaired items."""
     for name in ("INTERVAL_S", "MIN_AGE_S"):
         monkeypatch.setattr(verification, name, 0.1)
     write_skill(tmp_path, "bread", "Bake bread")
@@ -101,7 +103,7 @@ def test_what_a_process_missed_is_reported(tmp_path: Path, monkeypatch: pytest.M
         assert metrics(client)["repertory_repaired_items_total"] == 1
 
 
-def test_metrics_have_prometheus_format(client: TestClient) -> None:
+def test_metrics_have_the_prometheus_format(client: TestClient) -> None:
     """Unknown addresses and methods create no series of their own."""
     client.get("/search", params={"q": "rotate keys"})
     for number in range(5):
@@ -124,7 +126,7 @@ def test_metrics_have_prometheus_format(client: TestClient) -> None:
 
 
 def test_failed_jobs_are_listed_and_retried(server: RunningService, client: TestClient) -> None:
-    """A retried job leaves the list; its item was written before, so nothing changes."""
+    """A retried job leaves the list."""
     stats = client.get("/stats").json()
     item = Item(id="project/poison", kind=Kind.SKILL, name="poison", source="project")
     failures = server.parts.coordination.failures
@@ -149,7 +151,7 @@ def test_failed_jobs_are_listed_and_retried(server: RunningService, client: Test
     assert client.get("/queue").json()["failed"] == []
 
 
-def test_what_workers_retry_is_visible(server: RunningService, client: TestClient) -> None:
+def test_retries_of_workers_are_reported(server: RunningService, client: TestClient) -> None:
     """Jobs that wait for a store are counted, and the statistics say why."""
     error = "The Qdrant server at http://qdrant:6333 cannot be reached."
     board = server.parts.coordination.status
@@ -176,7 +178,7 @@ def test_what_workers_retry_is_visible(server: RunningService, client: TestClien
 def test_workers_with_different_models_are_named(
     server: RunningService, client: TestClient
 ) -> None:
-    """Each of them would begin an index of its own; one whose model is not loaded yet is none."""
+    """A worker whose model is not loaded yet is ignored."""
     board = server.parts.coordination.status
     board.report("worker:a:1", {"model": "one"})
     board.report("worker:a:2", {"model": ""})
@@ -189,7 +191,7 @@ def test_workers_with_different_models_are_named(
 
 
 def test_a_rebuild_starts_once(tmp_path: Path) -> None:
-    """A second request returns the running rebuild; searches continue meanwhile."""
+    """A second request returns the running rebuild, and searches continue meanwhile."""
     project = tmp_path / "project"
     write_skill(project, "key-rotation", "Rotate API keys without downtime")
     with RunningService(project) as running:
@@ -212,8 +214,8 @@ def test_a_rebuild_starts_once(tmp_path: Path) -> None:
         assert client.post("/rebuild").json()["generation"] == 3
 
 
-def test_no_rebuild_without_a_configuration(tmp_path: Path) -> None:
-    """The error says so; a rebuild without sources would stay forever."""
+def test_a_rebuild_without_a_configuration_is_refused(tmp_path: Path) -> None:
+    """Without sources, it would never end."""
     with RunningService(tmp_path / "project") as running:
         assert "nothing to rebuild" in problem(running.client().post("/rebuild"), 503)
         running.tick()
@@ -221,25 +223,27 @@ def test_no_rebuild_without_a_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"limit": True}, {"alpha": False}, {"threshold": "0.5"}])
-def test_only_digits_are_a_number(client: TestClient, wrong: dict[str, object]) -> None:
-    """Other forms that Python accepts are rejected."""
+def test_numbers_are_not_converted_from_other_types(
+    client: TestClient, wrong: dict[str, object]
+) -> None:
+    """Booleans and strings are refused."""
     body = {"queries": [{"q": "rotate"} | wrong]}
     assert next(iter(wrong)) in problem(client.post("/search", json=body), 422)
 
 
 class Broken(Service):
-    """A server with a defect."""
+    """A server whose search raises an unexpected error."""
 
     @property
     def engine(self) -> SearchEngine:
-        """Fail."""
+        """Raise an unexpected error."""
         raise RuntimeError("a secret of the inside")
 
 
 def test_an_unexpected_error_is_only_logged(
     server: RunningService, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The client gets a reference to the log entry."""
+    """The client gets only a reference to the log entry."""
     broken = Broken(server.parts, server.live, server.queue)
     client = TestClient(create_app(broken, server.settings), "http://localhost")
     with caplog.at_level("INFO", "repertory_query"):
@@ -255,7 +259,7 @@ def test_an_unexpected_error_is_only_logged(
 def test_health_checks_are_not_logged_by_default(
     client: TestClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """They come every second and would fill the log."""
+    """They arrive every second and would fill the log."""
     with caplog.at_level("INFO", "repertory_query"):
         client.get("/healthz")
         client.get("/readyz")
@@ -264,8 +268,8 @@ def test_health_checks_are_not_logged_by_default(
     assert routes == ["/stats"]
 
 
-def test_calls_beyond_the_queue_are_refused() -> None:
-    """One call runs, one waits, the third may retry later; then the queue has room again."""
+def test_calls_are_refused_while_the_queue_is_full() -> None:
+    """One call runs, one waits, and a third is refused until there is room again."""
 
     async def scenario() -> tuple[int, dict[str, str], list[str]]:
         pool = Pool("test", threads=1, max_waiting=1)
@@ -288,8 +292,8 @@ def test_calls_beyond_the_queue_are_refused() -> None:
     assert done == ["done"] * 3
 
 
-def test_a_call_that_nobody_waits_for_still_takes_room() -> None:
-    """Callers that give up cannot make more calls run than there is room for."""
+def test_an_abandoned_call_still_counts() -> None:
+    """Callers that give up cannot make more calls run than the limit allows."""
 
     async def scenario() -> int:
         pool = Pool("test", threads=1, max_waiting=0)

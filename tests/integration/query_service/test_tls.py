@@ -1,4 +1,4 @@
-"""A real Caddy with deploy/Caddyfile in front of a real server."""
+"""A real Caddy with deploy/Caddyfile as a TLS proxy of a real server."""
 
 import os
 import shutil
@@ -20,13 +20,13 @@ from tests.support.waiting import until
 
 CADDYFILE = Path(__file__).parents[3] / "deploy" / "Caddyfile"
 HERE = (
-    "{\n admin off\n skip_install_trust\n auto_https disable_redirects\n}\n"  # ports of the system
+    "{\n admin off\n skip_install_trust\n auto_https disable_redirects\n}\n"  # no port below 1024
 )
 MCP = {"Accept": "application/json, text/event-stream"}
 
 
 class Proxied(NamedTuple):
-    """The URL of Caddy, what trusts its own authority, a client, and a key of the server."""
+    """The URL of Caddy, a context that trusts its authority, a client, and a key of the server."""
 
     url: str
     trust: ssl.SSLContext
@@ -40,7 +40,7 @@ def proxied(
     running_provider: OpenIdProvider,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Proxied]:
-    """A server that people sign in to, behind Caddy."""
+    """A server behind Caddy that people sign in to."""
     caddy = shutil.which("caddy")
     if not caddy:
         pytest.skip("There is no caddy here.")
@@ -80,7 +80,7 @@ def proxied(
 
 
 def test_a_search_goes_through_tls(proxied: Proxied) -> None:
-    """With a key; without one it is refused as without a proxy, although the proxy is local."""
+    """The proxy is local, but a request without a key is still refused."""
     _, _, client, key = proxied
     answer = client.get("/v1/search?q=rotate+keys", headers=bearer(key))
     assert "key-rotation" in str(answer.json()["results"][0])
@@ -89,7 +89,7 @@ def test_a_search_goes_through_tls(proxied: Proxied) -> None:
 
 
 def test_mcp_goes_through_tls(proxied: Proxied) -> None:
-    """A tool is called; a host without a key learns where to sign in, by the public URL."""
+    """A tool is called; a host without a key gets the public address of the metadata."""
     url, _, client, key = proxied
     message = {
         "jsonrpc": "2.0",
@@ -105,7 +105,7 @@ def test_mcp_goes_through_tls(proxied: Proxied) -> None:
 
 
 def test_people_sign_in_through_tls(proxied: Proxied) -> None:
-    """The provider sends the browser back to the public URL, whose cookie is for TLS alone."""
+    """The provider redirects to the public URL, and the cookie is sent only over TLS."""
     url, trust, *_ = proxied
     with Browser(url, verify=trust) as browser:
         assert fields(browser.begin())["redirect_uri"] == f"{url}/login/callback"
@@ -119,7 +119,7 @@ def test_people_sign_in_through_tls(proxied: Proxied) -> None:
         assert not browser.has_session()
 
 
-def test_the_example_of_compose_fits() -> None:
+def test_the_caddyfile_fits_the_compose_file() -> None:
     """Caddy's default upstream is the port that compose publishes on this machine."""
     published = (CADDYFILE.parents[1] / "docker-compose.yml").read_text("utf-8")
     assert "REPERTORY_PUBLISH:-127.0.0.1:7700}" in published

@@ -1,4 +1,4 @@
-"""Headers in which a trusted proxy names the person, on a real server."""
+"""A trusted proxy names the person in headers, on a real server."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,13 +20,13 @@ BEN = {"X-Forwarded-User": "ben", "X-Forwarded-Groups": "team-b"}
 
 @pytest.fixture(scope="module")
 def url(server: RunningService) -> Iterator[str]:
-    """A server that believes a proxy on this machine."""
+    """A server that trusts a proxy on this machine."""
     with served(server, proxy_addresses="127.0.0.1, 10.1.0.0/16", **SETTINGS) as found:
         yield found
 
 
 def test_a_proxy_names_the_person(url: str) -> None:
-    """Whose groups have the scopes of the settings; without a name no person is let in."""
+    """The groups of the person decide the scope; a request without a name is refused."""
     assert httpx.get(f"{url}/items", headers=ANNA).status_code == 200
     assert httpx.post(f"{url}/queue/retry", headers=ANNA, json={"ids": []}).status_code == 200
     assert httpx.get(f"{url}/items", headers=BEN).status_code == 200
@@ -37,13 +37,13 @@ def test_a_proxy_names_the_person(url: str) -> None:
     assert "asks for a key" in problem(httpx.get(f"{url}/items"), 401)
     page = httpx.get(f"{url}/", headers={**ANNA, "Accept": "text/html"})
     assert page.status_code == 200
-    assert "Sign out" not in page.text  # that is for the proxy to do
+    assert "Sign out" not in page.text  # only the proxy can sign out
 
 
-def test_the_page_of_the_keys_counts_people(
+def test_the_page_of_keys_mentions_people_who_sign_in(
     server: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without keys they are let in, and a first key takes nothing away from them."""
+    """People are admitted without keys, and the first key does not lock them out."""
     flags = {"proxy_addresses": "127.0.0.1", "keys": str(tmp_path / "keys.json"), **SETTINGS}
     headers = {**ANNA, "Accept": "text/html"}
     with served(server, **flags) as url:
@@ -58,8 +58,8 @@ def test_the_page_of_the_keys_counts_people(
         assert "needs a key" not in made
 
 
-def test_the_other_end_of_the_connection_decides(url: str, server: RunningService) -> None:
-    """Not what X-Forwarded-For says, in either direction."""
+def test_only_the_address_of_the_connection_decides(url: str, server: RunningService) -> None:
+    """X-Forwarded-For can neither add nor remove trust."""
     for address in ("192.0.2.7", "10.1.2.3", "127.0.0.1", "10.1.2.3, 192.0.2.7"):
         forwarded = {"X-Forwarded-For": address}
         assert httpx.get(f"{url}/items", headers={**ANNA, **forwarded}).status_code == 200
@@ -83,10 +83,10 @@ def test_the_other_end_of_the_connection_decides(url: str, server: RunningServic
         ("", 403),
     ],
 )
-def test_only_proxies_of_the_settings_are_believed(
+def test_only_configured_proxies_are_trusted(
     server: RunningService, caplog: pytest.LogCaptureFixture, address: str, status: int
 ) -> None:
-    """A name from elsewhere is refused and logged, with or without a key."""
+    """A name from another address is refused and logged."""
     flags = {"proxy_addresses": "127.0.0.1, 10.1.0.0/16", **SETTINGS}
     app = create_app(server.service, settings_of(server.project, **flags))
     client = TestClient(app, client=(address, 50_000))
@@ -95,10 +95,10 @@ def test_only_proxies_of_the_settings_are_believed(
     assert bool(logged) is (status == 403)
 
 
-def test_a_key_works_beside_and_does_not_help_a_spoofed_name(
+def test_a_key_takes_precedence_over_the_name_of_a_proxy(
     server: RunningService, tmp_path: Path
 ) -> None:
-    """It comes before a name that a proxy adds."""
+    """A key does not make a name from an untrusted address acceptable."""
     keys = Keys(tmp_path / "keys.json")
     key = bearer(keys.create("robot", Scope.READ))
     with served(server, proxy_addresses="127.0.0.1", keys=str(keys.path), **SETTINGS) as url:
@@ -131,17 +131,17 @@ def test_a_key_works_beside_and_does_not_help_a_spoofed_name(
 def test_headers_that_contradict_themselves_are_refused(
     url: str, headers: list[tuple[str, str]], why: str
 ) -> None:
-    """Also from the proxy: it passes on what a caller added."""
+    """A trusted proxy may forward headers that a caller added."""
     assert why in problem(httpx.get(f"{url}/items", headers=headers), 403)
 
 
 def test_pages_of_other_sites_change_nothing(url: str) -> None:
-    """A proxy signs every request of a browser in, also those of other pages."""
+    """The proxy names the person in every request of a browser, also in those of other sites."""
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     for headers in (
         {"Origin": "https://attacker.example"},
         {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "empty"},
-        form,  # a browser names the origin of a form
+        form,  # a form without an Origin
         {"Content-Type": "text/plain"},
     ):
         refused = httpx.post(f"{url}/status/retry", headers={**ANNA, **headers}, content=b"id=x")
@@ -151,7 +151,7 @@ def test_pages_of_other_sites_change_nothing(url: str) -> None:
 
 
 def test_other_headers_can_be_named(server: RunningService) -> None:
-    """Those of before are then no headers of a proxy."""
+    """The default headers are then ignored."""
     named = {"proxy_user_header": "Remote-User", "proxy_groups_header": "Remote-Groups"}
     with served(server, proxy_addresses="127.0.0.1", **named, **SETTINGS) as url:
         own = {"remote-user": "anna", "remote-groups": "ops"}
@@ -159,8 +159,8 @@ def test_other_headers_can_be_named(server: RunningService) -> None:
         assert httpx.get(f"{url}/items", headers=ANNA).status_code == 401
 
 
-def test_without_the_setting_the_headers_mean_nothing(server: RunningService) -> None:
-    """They are not even refused."""
+def test_without_a_configured_proxy_the_headers_are_ignored(server: RunningService) -> None:
+    """They neither give rights nor cause an error."""
     far = server.client(address="192.0.2.7")
     assert far.get("/items", headers=ANNA).status_code == 200
     assert far.post("/rebuild", headers=ANNA, json={}).status_code == 403
@@ -180,7 +180,9 @@ def test_without_the_setting_the_headers_mean_nothing(server: RunningService) ->
         ),
     ],
 )
-def test_a_wrong_setting_is_named(server: RunningService, flags: dict[str, str], why: str) -> None:
-    """The server does not start with it."""
+def test_an_invalid_setting_prevents_the_start(
+    server: RunningService, flags: dict[str, str], why: str
+) -> None:
+    """The error names the setting."""
     with pytest.raises(ConfigurationError, match=why):
         create_app(server.service, settings_of(server.project, **flags))

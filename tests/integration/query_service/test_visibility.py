@@ -1,4 +1,4 @@
-"""Each face shows a caller what a server would show that lacks the sources hidden from it."""
+"""A caller gets the answers of a server without the sources that are hidden from it."""
 
 import json
 import re
@@ -66,7 +66,7 @@ HIDDEN = (
 
 
 def project_in(folder: Path, configuration: str, *, with_vault: bool) -> Path:
-    """A project with skills, documents and tools, and with those of a vault."""
+    """A project with skills, documents and tools, optionally with the sources of the vault."""
     project = folder / "project"
     for name, text in (
         ("key-rotation", "Rotate API keys without downtime"),
@@ -95,7 +95,7 @@ def project_in(folder: Path, configuration: str, *, with_vault: bool) -> Path:
 
 @contextmanager
 def served(folder: Path, configuration: str, *, with_vault: bool) -> Iterator[RunningService]:
-    """A running server."""
+    """A running server of such a project."""
     project = project_in(folder, configuration, with_vault=with_vault)
     named = project / "repertory.toml"
     with RunningService(project, config=named, allow_calls=True) as running:
@@ -105,7 +105,7 @@ def served(folder: Path, configuration: str, *, with_vault: bool) -> Iterator[Ru
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """A server of all sources, those of the vault first."""
+    """A server of all sources; the vault comes first."""
     configuration = VAULT + OPEN
     with served(tmp_path_factory.mktemp("whole"), configuration, with_vault=True) as running:
         failures = running.parts.coordination.failures
@@ -135,7 +135,7 @@ def lacking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
 def caller(
     running: RunningService, *groups: str, scope: Scope = Scope.CALL
 ) -> Iterator[TestClient]:
-    """A caller with a key."""
+    """A client whose key has these groups."""
     file = running.project.parent / f"keys-{'-'.join((scope, *groups))}.json"
     keys = Keys(file)
     if keys.required:
@@ -147,13 +147,13 @@ def caller(
 
 
 def posted(client: TestClient, path: str, body: object) -> object:
-    """The status and the body of an answer."""
+    """The status and the body of the answer to a POST."""
     answer = client.post(path, json=body)
     return answer.status_code, answer.json()
 
 
 def answers(client: TestClient) -> dict[str, object]:
-    """The answers of all faces, without times and revisions."""
+    """The answers of all interfaces, without revisions and names of collections."""
     queries = [
         "q=rotate+API+keys&threshold=0&limit=100",
         "q=key-rotation&threshold=0",
@@ -226,16 +226,16 @@ def answers(client: TestClient) -> dict[str, object]:
         sent[f"MCP resource {one}"] = rpc(client, "resources/read", uri=uri).json()
         sent[f"MCP skill {one}"] = rpc(client, "skills/get", uri=uri).json()
     sent["MCP skills"] = rpc(client, "skills/list").json()
-    return {name: _same_for_all(value) for name, value in sent.items()}
+    return {name: _without_revisions(value) for name, value in sent.items()}
 
 
-def _same_for_all(value: object) -> object:
+def _without_revisions(value: object) -> object:
     text = json.dumps(value)
     return re.sub(r'(\\?"indexVersion\\?":\s*)\d+|repertory_\w+', r"\1", text)
 
 
 def stats_of(client: TestClient) -> dict[str, Any]:
-    """The statistics, without what is of one process or left out."""
+    """The statistics, without values that differ between processes or are hidden."""
     stats: dict[str, Any] = client.get("/stats").json()
     for name in ("indexVersion", "configuration", "collection", "points", "verification"):
         del stats[name]
@@ -248,10 +248,10 @@ def stats_of(client: TestClient) -> dict[str, Any]:
     return stats
 
 
-def test_a_caller_gets_the_answers_of_a_server_without_the_hidden_sources(
+def test_a_caller_gets_the_answers_of_a_server_without_hidden_sources(
     whole: RunningService, lacking: RunningService
 ) -> None:
-    """Over HTTP, MCP, functions, pages and formats, also where a hidden item is named."""
+    """This includes requests that name a hidden item."""
     with caller(whole) as client, caller(lacking) as other:
         sent, expected = answers(client), answers(other)
         for name, answer in expected.items():
@@ -264,7 +264,7 @@ def test_a_caller_gets_the_answers_of_a_server_without_the_hidden_sources(
 def test_project_search_reads_only_the_catalogue_if_something_is_hidden(
     whole: RunningService,
 ) -> None:
-    """The disk has files of hidden sources, and the configuration that names their groups."""
+    """The folder has files of hidden sources, and the configuration names their groups."""
     with caller(whole) as client, caller(whole, "team-a") as member:
         for text in ("team-a", "vault"):
             found = client.post("/functions/search", json={"searchQuery": text}).json()
@@ -272,11 +272,11 @@ def test_project_search_reads_only_the_catalogue_if_something_is_hidden(
         found = client.post("/functions/search", json={"searchQuery": "downtime"}).json()
         assert found["totalResults"] == 1
         found = member.post("/functions/search", json={"searchQuery": "team-a"}).json()
-        assert found["totalResults"] == 1  # nothing is hidden, so the configuration is found
+        assert found["totalResults"] == 1  # nothing is hidden, so the configuration is searched too
 
 
 def test_skill_files_of_hidden_sources_are_not_found(whole: RunningService) -> None:
-    """Nor does an update say whether there is such a file."""
+    """The refusal of an update does not reveal whether the file exists."""
     path = "vault/skills/vault-rotation/SKILL.md"
     update, search = "/functions/Vector.VectorUpdate", "/functions/Vector.SearchSkills"
     with caller(whole) as client, caller(whole, "team-a") as member:
@@ -291,8 +291,8 @@ def test_skill_files_of_hidden_sources_are_not_found(whole: RunningService) -> N
         assert len(set(refusals)) == 1
 
 
-def test_a_skill_does_not_hold_the_files_of_a_hidden_source(tmp_path: Path) -> None:
-    """A folder in a skill's may be another source, which not everyone may see."""
+def test_a_skill_lacks_the_files_of_a_hidden_source_inside_it(tmp_path: Path) -> None:
+    """A subfolder of a skill may be a source that not everyone may see."""
     project = tmp_path / "project"
     write_skill(project / "team", "handbook", "How the team works")
     folder = project / "team" / "skills" / "handbook"
@@ -330,8 +330,10 @@ visible_to = ["board"]
 
 
 @pytest.mark.parametrize("place", ["team/skills/handbook", "team/skills", "team"])
-def test_a_hidden_source_may_have_the_folder_of_a_skill(tmp_path: Path, place: str) -> None:
-    """Then none of its files is shown; one of the folder around all skills hides none of theirs."""
+def test_a_hidden_source_at_the_folder_of_a_skill_hides_its_files(
+    tmp_path: Path, place: str
+) -> None:
+    """A hidden source at a folder that contains all skills hides none of their files."""
     project = tmp_path / "project"
     write_skill(project / "team", "handbook", "How the team works")
     write(project / "team" / "skills" / "handbook" / "notes.md", "# Notes\n\nThey are secret.\n")
@@ -348,8 +350,8 @@ def test_a_hidden_source_may_have_the_folder_of_a_skill(tmp_path: Path, place: s
             assert shown == ([] if place.endswith("handbook") else ["notes.md"])
 
 
-def test_a_member_and_an_administrator_see_the_sources(whole: RunningService) -> None:
-    """A group of two sees one source; all of it is seen with the scope admin."""
+def test_groups_decide_which_sources_a_member_sees(whole: RunningService) -> None:
+    """Team-b sees one of the hidden sources; team-a and administrators see all of them."""
     with (
         caller(whole, "team-b") as some,
         caller(whole, "team-a") as member,
@@ -368,27 +370,29 @@ def test_a_member_and_an_administrator_see_the_sources(whole: RunningService) ->
         ]
         assert names[0].keys() == {"vault-tools", "open", "papers", "shared-tools"}
         assert names[1].keys() == names[2].keys()
-        assert names[1]["vault"] == []  # the groups of others are no one's matter
+        assert names[1]["vault"] == []  # only administrators see which groups may see a source
         assert names[2]["vault"] == ["team-a"]
 
 
 @pytest.mark.parametrize("scope", Scope)
-def test_a_caller_learns_what_it_may_do(whole: RunningService, scope: Scope) -> None:
-    """A program that passes tools on to an agent offers none that its key may not use."""
+def test_a_caller_learns_whether_it_may_call_and_change(
+    whole: RunningService, scope: Scope
+) -> None:
+    """A program can then offer an agent only tools that its key may use."""
     may = scope is not Scope.READ
     with caller(whole, "team-a", scope=scope) as member, caller(whole, scope=scope) as client:
         for one in (member, client):
             contents = one.get("/contents").json()
             assert contents["callsAllowed"] is one.get("/stats").json()["callsAllowed"] is may
-            # Who may not see every source may change no file of the sandbox.
+            # Callers who may not see every source may not change files of the sandbox.
             changes = may and (one is member or scope is Scope.ADMIN)
             assert contents["changesAllowed"] is changes
             tools = rpc(one, "tools/list", "/mcp/skills").json()["result"]["tools"]
             assert ("Vector.VectorUpdate" in {tool["name"] for tool in tools}) is changes
 
 
-def test_answers_of_one_visibility_are_not_given_to_another(whole: RunningService) -> None:
-    """In either order, from the cache of answers and from the lists of MCP tools."""
+def test_cached_answers_are_not_shared_between_groups(whole: RunningService) -> None:
+    """Neither the answer cache nor the MCP tool lists mix callers of different groups."""
     file = whole.project.parent / "several.json"
     keys = Keys(file)
     tokens = {
@@ -406,8 +410,8 @@ def test_answers_of_one_visibility_are_not_given_to_another(whole: RunningServic
                 assert ("vault-tools" in listed) is bool(name)
 
 
-def test_metrics_and_jobs_are_those_of_visible_sources(whole: RunningService) -> None:
-    """Numbers that count hidden items as well are left out."""
+def test_metrics_and_jobs_cover_only_visible_sources(whole: RunningService) -> None:
+    """Numbers that also count hidden items are left out."""
     with caller(whole) as client, caller(whole, "team-a") as member:
         numbers = metrics(client)
         assert numbers["repertory_items"] == 6
@@ -426,10 +430,10 @@ def test_metrics_and_jobs_are_those_of_visible_sources(whole: RunningService) ->
         assert "vault" not in page
 
 
-def test_what_is_wrong_with_the_configuration_is_for_administrators(
+def test_only_administrators_see_the_error_of_the_configuration(
     whole: RunningService,
 ) -> None:
-    """It may name a hidden source."""
+    """The error may name a hidden source."""
     board = whole.parts.coordination.status
     before = board.reports()["watch"]
     try:
@@ -443,8 +447,8 @@ def test_what_is_wrong_with_the_configuration_is_for_administrators(
         board.report("watch", before)
 
 
-def test_nothing_is_shown_before_the_sources_are_known(tmp_path: Path) -> None:
-    """Who may see what is configured, so a caller waits; an administrator does not."""
+def test_callers_wait_until_the_sources_are_known(tmp_path: Path) -> None:
+    """Until then, it is unknown who may see a source, so only an administrator gets answers."""
     project = project_in(tmp_path, OPEN, with_vault=False)
     settings = settings_of(project, config=project / "repertory.toml")
     with RunningService(project, config=project / "repertory.toml") as running:
