@@ -40,7 +40,7 @@ def test_a_typed_name_matches_a_server_with_decomposed_accents(tmp_path: Path) -
             assert select_tools(entries, [f"{TYPED}__add"]) == [f"{APART}__add"]
             result = backend.call(f"{TYPED}__add", {"first": 1, "second": 2})
             assert result.structured_content == {"result": 3}
-            with pytest.raises(UnknownItemError):  # accents are not left out
+            with pytest.raises(UnknownItemError):  # accents still matter
                 backend.call("ete__add", {"first": 1, "second": 2})
 
 

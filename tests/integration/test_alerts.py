@@ -15,7 +15,7 @@ COMPOSE = yaml.safe_load((DEPLOY.parent / "docker-compose.yml").read_text("utf-8
 (GROUP,) = yaml.safe_load((DEPLOY / "alerts.yml").read_text("utf-8"))["groups"]
 RULES = {rule["alert"]: rule for rule in GROUP["rules"]}
 TESTS = (DEPLOY / "alerts.test.yml").read_text("utf-8")
-OF_PROMETHEUS = {"instance", "job"}  # labels
+OF_PROMETHEUS = {"instance", "job"}  # labels that Prometheus adds
 NAME = r"\b(?:repertory_\w+|up)\b"
 
 each_rule = pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))

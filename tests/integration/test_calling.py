@@ -160,7 +160,9 @@ def test_the_newer_protocol(lines: Lines) -> None:
 def test_calls_share_a_session(line: Line, notes: Path) -> None:
     """Calls to one server reach one process and run concurrently."""
     with ThreadPoolExecutor(8) as threads:
-        slow = threads.submit(line, "wait", {"seconds": LONG}, 5.0)  # the others take less
+        slow = threads.submit(
+            line, "wait", {"seconds": LONG}, 5.0
+        )  # a timeout that the other calls do not need
         found = [threads.submit(line.text, "process") for _ in range(7)]
         processes = {one.result() for one in found}
         assert not slow.done()

@@ -329,7 +329,7 @@ class Server(RuleBasedStateMachine):
             self.keep_saving(lambda: not self.differing())
             self.queue.keep_keywords(self.watch.active)
 
-    def keep_saving(self, is_so: Callable[[], bool], rounds: int = ROUNDS) -> None:
+    def keep_saving(self, condition: Callable[[], bool], rounds: int = ROUNDS) -> None:
         """Save one item every second, while jobs are done, until a condition is true."""
         for number in range(rounds):
             self.saves += 1
@@ -338,7 +338,7 @@ class Server(RuleBasedStateMachine):
                 self.watch.reconcile()
             self.scan()
             self.do_all()
-            if is_so() and not self.watch.status().pending:
+            if condition() and not self.watch.status().pending:
                 return
         assert rounds < ROUNDS, f"{self.differing()} of {self.expected().keys()}"
 

@@ -109,7 +109,7 @@ def test_waiting_jobs_are_not_sent_again(team: SteeredTeam) -> None:
 def test_jobs_that_a_full_queue_refused_are_sent_soon(team: SteeredTeam) -> None:
     """If the queue fails half-way, only the other half is sent again."""
     (folder,) = team.folders
-    for number in range(40):  # two jobs
+    for number in range(40):  # enough for two jobs
         folder.write(f"s{number:02}")
     team.queue.room = 1
     team.scan()

@@ -523,7 +523,7 @@ def test_a_server_builds_only_while_no_jobs_wait(
     monkeypatch.setattr(graphs, "INTERVAL_S", 0.01)
     answers = iter([False, False])
     with building_graphs(store, "searched", lambda: next(answers, True)):
-        time.sleep(0.1)  # nothing is searched
+        time.sleep(0.1)  # without an alias there is nothing to build
         store.set_alias("searched", NAME)
         until(lambda: ready(collection) >= POINTS)
     assert next(answers, None) is None

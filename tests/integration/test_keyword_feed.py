@@ -182,7 +182,7 @@ def test_a_snapshot_includes_items_written_while_it_is_made(
     """This includes items before the current position, and lost announcements."""
     monkeypatch.setattr(keyword_feed, "STEP", 2)
     monkeypatch.setattr(keyword_feed, "PAGE", 2)
-    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # only the pages help
+    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # disable the complete comparison
     monkeypatch.setattr(keyword_feed, "OVERLAP", 0)
     folder = Folder("team", *"abcdefg")
     team = steer(folder)
@@ -214,7 +214,7 @@ def test_items_written_while_a_gap_is_read_are_found_after_the_next_gap(
     """Beside a large build, announcements may be dropped faster than a reader is."""
     monkeypatch.setattr(keyword_feed, "STEP", 2)
     monkeypatch.setattr(keyword_feed, "PAGE", 2)
-    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # only the pages help
+    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # disable the complete comparison
     monkeypatch.setattr(keyword_feed, "OVERLAP", 100)
     team = steer(Folder("team", *"abcdefg"))
     team.work()

@@ -62,7 +62,7 @@ class Requested(InProcessQueue):
         self.collections: list[str] = []
 
     def keep_keywords(self, collection: str) -> None:
-        """Note the request."""
+        """Record the request."""
         self.collections.append(collection)
 
 

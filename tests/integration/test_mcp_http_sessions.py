@@ -163,13 +163,13 @@ def test_a_followed_server_reports_a_revoked_sign_in(
         assert len(follower.listing().tools) == 1
         scripted.is_revoked = True
 
-        def is_said() -> bool:
+        def asks_for_sign_in() -> bool:
             try:
                 follower.listing()
             except SignInError as error:
                 return "repertory login x" in str(error)
             return False
 
-        until(is_said)
+        until(asks_for_sign_in)
     finally:
         follower.close()

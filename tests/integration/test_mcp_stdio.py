@@ -248,7 +248,7 @@ def test_flood(behaviour: str, caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.parametrize("hang", [False, True])
 def test_nothing_is_left_behind(tmp_path: Path, hang: bool) -> None:
-    """A server's child processes end with it, after success and after failure."""
+    """A server's children and grandchildren end with it, after success and failure."""
     pids = tmp_path / "pids"
     env = {"PIDS": str(pids)} | ({"HANG": "1"} if hang else {})
     source = server("children", timeout=3 if hang else 20, **env)
