@@ -1,4 +1,4 @@
-"""Names whose accents are apart from their letters, as macOS writes them, and people do not."""
+"""Names with decomposed accents, as macOS writes them, match the composed form that people type."""
 
 import json
 from pathlib import Path
@@ -23,8 +23,8 @@ TYPED = "\u00e9t\u00e9"
 APART = "e\u0301te\u0301"
 
 
-def test_a_server_is_meant_by_its_name_as_people_type_it(tmp_path: Path) -> None:
-    """In filters, in the choice of types, and in the id of a tool that is called."""
+def test_a_typed_name_matches_a_server_with_decomposed_accents(tmp_path: Path) -> None:
+    """Filters, the selection of types, and calls of tools accept the composed form of the name."""
     with started("callee.py", "http") as url:
         config = write(tmp_path / "mcp.json", json.dumps({"mcpServers": {APART: {"url": url}}}))
         settings = settings_of(tmp_path, mcp_config=[str(config)], allow_calls=True)
@@ -40,12 +40,12 @@ def test_a_server_is_meant_by_its_name_as_people_type_it(tmp_path: Path) -> None
             assert select_tools(entries, [f"{TYPED}__add"]) == [f"{APART}__add"]
             result = backend.call(f"{TYPED}__add", {"first": 1, "second": 2})
             assert result.structured_content == {"result": 3}
-            with pytest.raises(UnknownItemError):  # accents are not left out
+            with pytest.raises(UnknownItemError):  # accents still matter
                 backend.call("ete__add", {"first": 1, "second": 2})
 
 
 def test_a_text_is_read_by_any_spelling_of_its_uri_and_headings(tmp_path: Path) -> None:
-    """A URI need not be encoded, as models write it; accents of a heading may be apart."""
+    """Models may write a URI without percent-encoding, and decompose the accents of a heading."""
     write(tmp_path / f"docs/{TYPED}.md", f"# Doc\n\nSome.\n\n## L'{TYPED}\n\nIt is warm.\n")
     with Repertory(settings_of(tmp_path), tmp_path) as backend:
         backend.index()
@@ -63,8 +63,8 @@ def test_a_text_is_read_by_any_spelling_of_its_uri_and_headings(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("glob", "name"), [(TYPED, APART), (APART, TYPED)])
-def test_globs_of_tools_are_about_such_names(glob: str, name: str) -> None:
-    """What should be left out is left out."""
+def test_globs_match_tools_in_either_form_of_accents(glob: str, name: str) -> None:
+    """Included and excluded names match, whichever of glob and name is decomposed."""
     assert takes("server", name, [glob], [])
     assert not takes("server", f"delete_{name}", [], [f"delete_{glob}"])
     assert not takes(name, "delete", [], [f"{glob}__*"])

@@ -1,4 +1,4 @@
-"""The alert rules: Prometheus accepts them, they fire when they should, and name what exists."""
+"""Prometheus accepts the alert rules, they fire when they should, and name existing metrics."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ COMPOSE = yaml.safe_load((DEPLOY.parent / "docker-compose.yml").read_text("utf-8
 (GROUP,) = yaml.safe_load((DEPLOY / "alerts.yml").read_text("utf-8"))["groups"]
 RULES = {rule["alert"]: rule for rule in GROUP["rules"]}
 TESTS = (DEPLOY / "alerts.test.yml").read_text("utf-8")
-OF_PROMETHEUS = {"instance", "job"}  # labels
+OF_PROMETHEUS = {"instance", "job"}  # labels that Prometheus adds
 NAME = r"\b(?:repertory_\w+|up)\b"
 
 each_rule = pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
@@ -23,7 +23,7 @@ each_rule = pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
 
 @pytest.mark.parametrize("command", [["check", "rules", "alerts.yml"], ["test", "rules"]])
 def test_prometheus_accepts_the_alerts_and_their_tests_pass(command: list[str]) -> None:
-    """A healthy server raises none, and each state of alerts.test.yml exactly those listed."""
+    """A healthy server raises no alert; each state in alerts.test.yml raises the listed ones."""
     promtool = shutil.which("promtool")
     if not promtool:
         pytest.skip("There is no promtool here.")
@@ -36,7 +36,7 @@ def test_prometheus_accepts_the_alerts_and_their_tests_pass(command: list[str]) 
 
 @each_rule
 def test_an_alert_uses_existing_metrics(rule: dict[str, str]) -> None:
-    """Every metric and label is exported by the query service, or by Prometheus itself."""
+    """Every metric and label is exported by the query service or by Prometheus itself."""
     known = {**exported(), "up": set()}
     expression = rule["expr"]
     named = set(re.findall(NAME, re.sub(r'"[^"]*"', '""', expression)))
@@ -57,7 +57,7 @@ def test_an_alert_uses_existing_metrics(rule: dict[str, str]) -> None:
 
 @each_rule
 def test_an_alert_says_what_to_do(rule: dict[str, dict[str, str]]) -> None:
-    """It has a severity, waits a while, and has two sentences."""
+    """Every alert has a severity, a delay, a summary and an action."""
     assert rule["labels"]["severity"] in {"critical", "warning", "info"}
     assert rule["for"]
     assert set(rule["annotations"]) == {"summary", "action"}
@@ -66,12 +66,12 @@ def test_an_alert_says_what_to_do(rule: dict[str, dict[str, str]]) -> None:
 
 
 def test_every_alert_has_a_test() -> None:
-    """In which it fires."""
+    """alerts.test.yml mentions every alert."""
     assert [name for name in RULES if name not in TESTS] == []
 
 
 def test_prometheus_reads_the_alerts() -> None:
-    """Its configuration names the file at the place where compose mounts it."""
+    """prometheus.yml names the rule file at the path where docker-compose.yml mounts it."""
     configuration = yaml.safe_load((DEPLOY / "prometheus.yml").read_text("utf-8"))
     mounts = [one.split(":")[:2] for one in COMPOSE["services"]["prometheus"]["volumes"]]
     assert ["./deploy/alerts.yml", configuration["rule_files"][0]] in mounts

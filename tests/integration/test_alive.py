@@ -1,4 +1,4 @@
-"""The health check of containers and pods without a port."""
+"""The health check of containers and pods that have no port."""
 
 import importlib.util
 import time
@@ -16,7 +16,7 @@ SCRIPT = Path(__file__).parents[2] / "deploy" / "alive.py"
 
 @pytest.fixture
 def alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The script, in a folder of its own."""
+    """The script as a module, run in a new folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("REPERTORY_DATA_DIR", str(tmp_path / "data"))
@@ -29,16 +29,16 @@ def alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_a_process_that_never_reported_is_not_alive(alive: ModuleType) -> None:
-    """Not even for the question whether it has to be started again."""
+    """It fails the readiness check and also the liveness check, which decides about a restart."""
     assert alive.main("watch") == 1
     assert alive.main("watch", live=True) == 1
     assert alive.main("worker", live=True) == 1
 
 
-def test_a_process_is_not_started_again_because_redis_is_away(
+def test_a_process_is_not_restarted_because_redis_is_down(
     alive: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is not ready, but it would not get ready by a restart."""
+    """The worker is not ready, but it passes the liveness check, since a restart would not help."""
     monkeypatch.setenv("REPERTORY_REDIS_URL", f"redis://127.0.0.1:{free_port()}/0")
     monkeypatch.setenv("REPERTORY_QDRANT_URL", f"http://127.0.0.1:{free_port()}")
     assert alive.main("worker") == 1
@@ -49,7 +49,7 @@ def test_a_process_is_not_started_again_because_redis_is_away(
 def test_a_process_that_reports_is_alive(
     alive: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until its report is a minute old."""
+    """The process is alive until its last report is more than a minute old."""
     here = Path.cwd()
     Parts(load({}, here), here).coordination.status.report("watch", {})
     assert alive.main("watch") == 0

@@ -1,4 +1,4 @@
-"""Sources of archives, from a web server and from this machine."""
+"""Archives as sources, fetched from a web server or read from a local file."""
 
 import gzip
 import hashlib
@@ -30,7 +30,7 @@ from tests.support.elsewhere import (
 
 @pytest.fixture
 def web() -> Web:
-    """A web server with an archive of one skill."""
+    """A web server with an archive that contains one skill."""
     found = Web()
     found.files["/team.zip"] = zipped(skills("pdf"))
     return found
@@ -38,13 +38,13 @@ def web() -> Web:
 
 @pytest.fixture
 def url(web: Web) -> Iterator[str]:
-    """Its URL."""
+    """The URL of the web server."""
     with web.published() as url:
         yield url
 
 
-def test_an_archive_is_fetched_and_fetched_again(web: Web, url: str, tmp_path: Path) -> None:
-    """It is not sent again while it is the same; another format may replace it."""
+def test_a_changed_archive_replaces_the_fetched_one(web: Web, url: str, tmp_path: Path) -> None:
+    """An unchanged archive keeps its version. A changed one may have another format."""
     sources = built(tmp_path, type="archive", url=f"{url}/team.zip")
     assert refreshed(sources) == {"acme/pdf"}
     version = sources[0].content.version  # type: ignore[attr-defined]
@@ -57,7 +57,7 @@ def test_an_archive_is_fetched_and_fetched_again(web: Web, url: str, tmp_path: P
 def test_another_folder_of_an_archive_is_another_source(
     web: Web, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that runs then reads that folder; the data directory may be relative."""
+    """Sources that differ in `folder` differ in identity; the data directory may be relative."""
     web.files["/team.zip"] = zipped({**skills("pdf", folder="a"), **skills("docx", folder="b")})
     [one], [other], [whole] = (
         built(tmp_path, type="archive", url=f"{url}/team.zip", **folder)
@@ -70,8 +70,10 @@ def test_another_folder_of_an_archive_is_another_source(
     assert relative.identity() == one.identity()
 
 
-def test_a_clock_that_was_set_back_ends_no_fetching(web: Web, url: str, tmp_path: Path) -> None:
-    """What was fetched tomorrow is fetched again."""
+def test_an_archive_with_a_fetch_time_in_the_future_is_fetched_again(
+    web: Web, url: str, tmp_path: Path
+) -> None:
+    """After the clock was set back, a fetch time in the future does not prevent the next fetch."""
     sources = built(tmp_path, type="archive", url=f"{url}/team.zip")
     assert refreshed(sources) == {"acme/pdf"}
     content = sources[0].content  # type: ignore[attr-defined]
@@ -83,8 +85,8 @@ def test_a_clock_that_was_set_back_ends_no_fetching(web: Web, url: str, tmp_path
     assert content.refresh(max_age_s=3_600) is False
 
 
-def test_sources_of_the_same_content_end_one_by_one(url: str, tmp_path: Path) -> None:
-    """The content is fetched until the last of them ends."""
+def test_sources_share_a_fetcher_until_the_last_of_them_ends(url: str, tmp_path: Path) -> None:
+    """Two sources share one fetched archive; only the end of the last cancels the fetcher."""
     one, other = built(
         tmp_path, type="archive", url=f"{url}/team.zip", reads=["skills", "documents"]
     )
@@ -105,16 +107,16 @@ def test_sources_of_the_same_content_end_one_by_one(url: str, tmp_path: Path) ->
         ({"SKILL.md": skills("acme")["skills/acme/SKILL.md"]}, {"acme/acme"}),
     ],
 )
-def test_the_only_folder_of_an_archive_is_no_part_of_ids(
+def test_the_only_top_folder_of_an_archive_is_not_part_of_ids(
     web: Web, url: str, tmp_path: Path, files: dict[str, str], expected: set[str]
 ) -> None:
-    """Unless it is the skill."""
+    """The folder is omitted from ids unless it is itself the skill."""
     web.files["/a.tgz"] = tarred({place.removeprefix("./"): text for place, text in files.items()})
     assert refreshed(built(tmp_path, type="archive", url=f"{url}/a.tgz")) == expected
 
 
-def test_a_pinned_archive_is_that_one_or_none(web: Web, url: str, tmp_path: Path) -> None:
-    """Other content is refused and named; what was fetched before stays, and is not asked for."""
+def test_only_the_pinned_archive_is_accepted(web: Web, url: str, tmp_path: Path) -> None:
+    """Once fetched, it is not requested again. The refusal of other content names its hash."""
     digest = hashlib.sha256(web.files["/team.zip"]).hexdigest()
     entry = {"type": "archive", "url": f"{url}/team.zip"}
     sources = built(tmp_path, **entry, sha256=digest)
@@ -127,8 +129,10 @@ def test_a_pinned_archive_is_that_one_or_none(web: Web, url: str, tmp_path: Path
         other.refresh()
 
 
-def test_a_server_that_is_down_leaves_what_was_fetched(web: Web, url: str, tmp_path: Path) -> None:
-    """And is named without the secrets of the URL."""
+def test_a_server_that_is_down_does_not_remove_the_fetched_archive(
+    web: Web, url: str, tmp_path: Path
+) -> None:
+    """The error and the source's location name the server without the secrets in its URL."""
     address = url.replace("://", "://ada:pa55word@")
     sources = built(tmp_path, type="archive", url=f"{address}/team.zip?token=s3cret")
     refreshed(sources)
@@ -147,7 +151,7 @@ def test_a_server_that_is_down_leaves_what_was_fetched(web: Web, url: str, tmp_p
 
 
 def test_redirects_are_followed_a_few_times(web: Web, url: str, tmp_path: Path) -> None:
-    """The user's password is not sent to where they lead."""
+    """Their number is limited, they stay on HTTP, and they do not receive the user's password."""
     web.redirects = {"/latest": f"{url}/next", "/next": "/team.zip", "/loop": "/loop"}
     address = url.replace("://", "://ada:pa55word@")
     assert refreshed(built(tmp_path, type="archive", url=f"{address}/latest")) == {"acme/pdf"}
@@ -171,7 +175,7 @@ def test_redirects_are_followed_a_few_times(web: Web, url: str, tmp_path: Path) 
 def test_a_public_server_cannot_redirect_into_the_private_network(
     web: Web, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the user wrote may be private; what others name from outside may not."""
+    """A configured URL may be private; a redirect from a public server may not lead to one."""
     web.redirects = {"/start": url.replace("127.0.0.1", "localhost") + "/team.zip"}
     resolve_names(monkeypatch, private="localhost")
     with pytest.raises(SourceError, match="on a private network"):
@@ -179,7 +183,7 @@ def test_a_public_server_cannot_redirect_into_the_private_network(
     assert web.requests == ["/start"]
 
 
-def test_a_private_address_beside_a_public_one_opens_no_private_network(
+def test_a_server_with_public_and_private_addresses_cannot_redirect_to_private_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The owner of a public server also chooses the addresses of its name."""
@@ -197,7 +201,7 @@ def test_a_private_address_beside_a_public_one_opens_no_private_network(
 
 
 def test_a_redirect_stays_encrypted() -> None:
-    """What was asked for over TLS is not fetched without it."""
+    """A redirect from HTTPS to HTTP is refused."""
     following = vars(http)["_next"]
     assert following("https://93.184.216.34/a", "/b") == "https://93.184.216.34/b"
     with pytest.raises(SourceError, match="which is not encrypted"):
@@ -205,8 +209,8 @@ def test_a_redirect_stays_encrypted() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"])
-def test_private_addresses_are_known(host: str) -> None:
-    """Loopback, private networks, and the metadata service of clouds."""
+def test_private_addresses_are_recognised(host: str) -> None:
+    """They are loopback addresses, private networks, and the metadata service of clouds."""
     assert urls.is_private(host)
     assert not urls.is_public(host)
     assert urls.is_public("93.184.216.34")
@@ -218,14 +222,14 @@ def test_private_addresses_are_known(host: str) -> None:
 def test_a_large_archive_is_not_fetched(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However much the server sends."""
+    """An archive above the size limit is refused."""
     monkeypatch.setattr(fetcher, "MAX_ARCHIVE_SIZE", 100)
     with pytest.raises(SourceError, match="more than 100 bytes"):
         refreshed(built(tmp_path, type="archive", url=f"{url}/team.zip"))
 
 
 @pytest.mark.parametrize("encoding", ["gzip, gzip", "br", "Zstd"])
-def test_what_is_compressed_without_limit_is_not_read(
+def test_a_doubly_compressed_answer_is_refused(
     web: Web, url: str, encoding: str, tmp_path: Path
 ) -> None:
     """Three kilobytes, compressed twice, took gigabytes of memory before their size was known."""
@@ -237,24 +241,20 @@ def test_what_is_compressed_without_limit_is_not_read(
 
 
 def test_a_server_may_compress_an_answer_once(web: Web, url: str, tmp_path: Path) -> None:
-    """Some do although they are asked not to; it is bounded as any other."""
+    """Some servers do so unasked; the size limit applies to the decompressed answer."""
     web.files["/team.zip"], web.encoding = gzip.compress(web.files["/team.zip"]), "gzip"
     assert refreshed(built(tmp_path, type="archive", url=f"{url}/team.zip")) == {"acme/pdf"}
 
 
-def test_a_slow_server_is_not_waited_for_forever(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A fetch as a whole has a time limit."""
+def test_a_slow_fetch_times_out(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time limit covers the whole fetch."""
     monkeypatch.setattr(http, "TOTAL_TIMEOUT_S", -1.0)
     with pytest.raises(SourceError, match="was not complete"):
         refreshed(built(tmp_path, type="archive", url=f"{url}/team.zip"))
 
 
-def test_headers_without_end_are_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The time limit holds for the whole request."""
+def test_endless_headers_time_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time limit covers headers as well."""
     monkeypatch.setattr(http, "TOTAL_TIMEOUT_S", 0.5)
     with endless_headers(threading.Event()) as url:
         sources = built(tmp_path, type="archive", url=f"{url}/team.zip")
@@ -265,8 +265,10 @@ def test_headers_without_end_are_not_waited_for(
 @pytest.mark.parametrize(
     ("kind", "place"), [("archive", "/a.zip"), ("marketplace", "/marketplace.json")]
 )
-def test_a_fetch_is_interrupted_among_headers(tmp_path: Path, kind: str, place: str) -> None:
-    """Whatever is fetched."""
+def test_a_fetch_can_be_interrupted_during_endless_headers(
+    tmp_path: Path, kind: str, place: str
+) -> None:
+    """This applies to archives and to marketplaces."""
     began = threading.Event()
     with endless_headers(began) as url:
         sources = built(tmp_path, type=kind, url=f"{url}{place}")
@@ -278,8 +280,8 @@ def test_a_fetch_is_interrupted_among_headers(tmp_path: Path, kind: str, place: 
                 fetch.result()
 
 
-def test_a_file_of_this_machine_is_read_again_when_it_changes(tmp_path: Path) -> None:
-    """A pipe is no archive."""
+def test_a_local_archive_is_read_again_when_it_changes(tmp_path: Path) -> None:
+    """If the file is missing, the error says so, and its last items stay."""
     file = tmp_path / "team.skill"
     file.write_bytes(zipped(skills("pdf", folder=".")))
     sources = built(tmp_path, type="archive", path="team.skill")
@@ -304,7 +306,7 @@ def test_a_file_of_this_machine_is_read_again_when_it_changes(tmp_path: Path) ->
         {"url": "https://h/a.zip", "unknown": 1},
     ],
 )
-def test_an_invalid_entry_is_named(tmp_path: Path, entry: dict[str, object]) -> None:
-    """Before anything is fetched."""
+def test_an_invalid_entry_is_refused(tmp_path: Path, entry: dict[str, object]) -> None:
+    """The configuration error comes before anything is fetched."""
     with pytest.raises(ConfigurationError):
         built(tmp_path, type="archive", **entry)

@@ -1,4 +1,4 @@
-"""The same invalid input on every face: one clear sentence in that face's own form."""
+"""The same invalid input on every face: one clear sentence in the form of that face."""
 
 import asyncio
 import json
@@ -26,14 +26,14 @@ from tests.support.listening import served
 from tests.support.query_service import RunningService, indexed_server
 
 HUGE = 10**30
-Response = Any  # of the library that the test client takes
-DEEP = [200, 300, 900, 1_000, 100_000]  # some of them can be read, and no more than that
+Response = Any  # the type belongs to the HTTP library of the test client
+DEEP = [200, 300, 900, 1_000, 100_000]  # some of these depths can be parsed, others cannot
 JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """A server with a skill and some tools, whose logged failures fail the test."""
+    """A server with a skill and some tools."""
     project = tmp_path_factory.mktemp("served") / "project"
     write_skill(project, "key-rotation", "Rotate API keys without downtime")
     (project / "tools").mkdir()
@@ -44,14 +44,14 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
 
 @pytest.fixture(scope="module")
 def client(running: RunningService) -> Iterator[TestClient]:
-    """Its client over HTTP."""
+    """An HTTP client of the server."""
     with running.client(allow_calls=True, requests_per_minute=1_000_000) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 def url(running: RunningService) -> Iterator[str]:
-    """Its URL on a real socket."""
+    """The URL of the server on a real socket."""
     with served(running, requests_per_minute=1_000_000) as url:
         yield url
 
@@ -64,7 +64,7 @@ def _nothing_unforeseen(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 def problem(response: Response) -> str:
-    """Return the detail of a problem, after checks of its form."""
+    """Check the form of a problem response, and return its detail."""
     assert 400 <= response.status_code < 500
     assert response.headers["content-type"] == "application/problem+json"
     refusal = msgspec.json.decode(response.content, type=Refusal)
@@ -96,10 +96,10 @@ WRONG: dict[str, dict[str, object]] = {
     "an unknown kind": {"query": "x", "kinds": ["spoon"]},
     "an unknown argument": {"query": "x", "surprise": 1},
 }
-LACKS: dict[str, set[str]] = {  # what cannot be asked there, or is not wrong there
+LACKS: dict[str, set[str]] = {  # inputs that a face cannot express, or accepts
     "GET": {"a query that is a list"},
     "POST": {"half a character"},
-    "function": {"a blank query", "half a character"},  # the first is an empty list
+    "function": {"a blank query", "half a character"},  # a blank query is an empty list
     "mcp": {"half a character"},
 }
 
@@ -160,7 +160,7 @@ def mcp_error(response: Response) -> str:
     [(face, wrong) for face in LACKS for wrong in WRONG if wrong not in LACKS[face]],
 )
 def test_an_invalid_search_is_refused(faces: dict[str, Face], face: str, wrong: str) -> None:
-    """Over HTTP, as a function and over MCP it is neither a failure nor an answer."""
+    """Every face answers with a client error that says what is wrong."""
     assert faces[face](**WRONG[wrong])
 
 
@@ -168,7 +168,7 @@ def test_an_invalid_search_is_refused(faces: dict[str, Face], face: str, wrong: 
     "query", ["\0", "x\0y", "\u202e\x1b[31m", "𒀀" * 5_000, "'; DROP --", "%00"]
 )
 def test_a_query_of_odd_characters_is_answered(client: TestClient, query: str) -> None:
-    """It is a query like any other."""
+    """Control characters, rare scripts and SQL fragments are searched like other text."""
     assert client.get("/search", params={"q": query}).json()["query"] == query
     body = {"query": query}
     assert "results" in post(client, "/functions/skill.discovery.search", body).json()
@@ -177,8 +177,8 @@ def test_a_query_of_odd_characters_is_answered(client: TestClient, query: str) -
     assert not found["result"]["isError"]
 
 
-def test_half_a_character_is_the_replacement_character(client: TestClient) -> None:
-    """JavaScript cuts an emoji in two, and writes half of it as an escape; JSON allows that."""
+def test_a_lone_surrogate_becomes_the_replacement_character(client: TestClient) -> None:
+    """JavaScript can cut an emoji in two, and JSON allows the escaped half."""
     half, whole = "keys \ud83d", "keys \ufffd"
     many = post(client, "/search", {"queries": [{"q": half}]}).json()
     assert many["answers"][0]["query"] == whole
@@ -191,7 +191,7 @@ def test_half_a_character_is_the_replacement_character(client: TestClient) -> No
 
 
 def test_a_query_of_the_maximum_length_is_answered_over_a_socket(url: str) -> None:
-    """Its address has twelve bytes for each character."""
+    """Its percent-encoded URL has twelve bytes per character."""
     query = "\U00012000" * MAX_QUERY_LENGTH
     with urlopen(f"{url}/search?q={quote(query)}") as response:
         assert msgspec.json.decode(response.read())["query"] == query
@@ -201,7 +201,7 @@ def test_a_query_of_the_maximum_length_is_answered_over_a_socket(url: str) -> No
 
 
 def test_an_unknown_function_is_an_error(client: TestClient) -> None:
-    """The message lists the functions, whatever the name."""
+    """The message lists all functions, even if the requested name is long or strange."""
     for name in ("unknown", "Vector.searchskills", "%00", "x" * 5_000):
         words = problem(post(client, f"/functions/{name}", {}))
         assert all(known in words for known in FUNCTIONS | PORTABLE)
@@ -225,8 +225,8 @@ def test_a_body_other_than_an_object_is_refused(client: TestClient, target: str)
     problem(large)
 
 
-def test_an_invalid_argument_is_named(client: TestClient) -> None:
-    """Types and ranges are checked first."""
+def test_an_invalid_argument_is_an_error_of_its_function(client: TestClient) -> None:
+    """The message starts with the function's name."""
     for name, arguments in {
         "Vector.SearchSkills": {"query": 1},
         "Vector_SearchSkills": {"query": 1},
@@ -271,7 +271,7 @@ def test_an_unknown_format_is_an_error(client: TestClient) -> None:
 
 
 def test_mcp_reports_errors_to_its_clients(url: str) -> None:
-    """The official client gets failed results and refusals; its session continues."""
+    """The official client gets failed results or protocol errors, and its session continues."""
     failures: dict[str, list[tuple[str, dict[str, Any]]]] = {
         "/mcp": [
             ("search", {}),
@@ -314,14 +314,14 @@ def test_mcp_reports_errors_to_its_clients(url: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/skills", "/mcp/project", "/mcp/explain"])
-def test_requests_other_than_mcp_are_refused(client: TestClient, path: str) -> None:
-    """Each is refused with a status of HTTP."""
+def test_invalid_mcp_requests_are_refused(client: TestClient, path: str) -> None:
+    """An invalid body gets an HTTP status; invalid parameters get an error of MCP."""
     headers = JSON | {"Accept": "application/json, text/event-stream"}
     deep = [b"[" * depth + b"]" * depth for depth in DEEP]
     for body in (b"", b"{", b"[]", b"null", b"{}", b"\xff", b'{"jsonrpc": "2.0"}', *deep):
         response = client.post(path, content=body, headers=headers)
         assert 400 <= response.status_code < 500
-    wrong: list[object] = [None, [], {}, {"name": 5}, {"name": "\ud800"}]  # the last is unknown
+    wrong: list[object] = [None, [], {}, {"name": 5}, {"name": "\ud800"}]
     for params in [*wrong, {"name": "search", "arguments": 1}]:
         response = rpc(client, "tools/call", params, path)
         assert response.status_code < 500
@@ -350,7 +350,7 @@ def test_the_command_line_reports_errors_in_one_line(tmp_path: Path) -> None:
         ("search", "x", "--limit", str(HUGE)),
         ("search", os.fsdecode(b"xyzzy \xff"), "--output", "json"),
     )
-    with ThreadPoolExecutor() as pool:  # each of them is slow to start
+    with ThreadPoolExecutor() as pool:  # a command is slow to start
         refused = pool.map(lambda arguments: cli.run(project, *arguments), wrong)
         empty = pool.map(lambda arguments: cli.run(project, *arguments), fruitless)
     for words, done in zip(wrong.values(), refused, strict=True):

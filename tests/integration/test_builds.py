@@ -1,4 +1,4 @@
-"""Builds beside the active index, the first index, and what is kept and dropped afterwards."""
+"""Rebuilds beside the active index, the first index, and which indexes are kept or dropped."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ from tests.support.steered_team import Another, Modelled, Steer, SteeredTeam
 
 @pytest.fixture
 def files() -> Folder:
-    """A source of files with an item."""
+    """A source with one item."""
     return Folder("files", "f")
 
 
@@ -37,7 +37,7 @@ def server() -> Folder:
 
 @pytest.fixture
 def team(steer: Steer, files: Folder, server: Folder) -> SteeredTeam:
-    """A team that has indexed both."""
+    """A team that has indexed both sources."""
     made = steer(files, server)
     made.work()
     assert made.indexed() == ALL
@@ -48,13 +48,13 @@ ALL = {"files/f", "server/x", "server/y"}
 
 
 def emptied(team: SteeredTeam) -> list[str]:
-    """The sources that are reported as suddenly empty."""
+    """The names of the sources that are reported as suddenly empty."""
     sources = team.coordinator.status().sources
     return [one.name for one in sources if "suddenly empty" in one.error]
 
 
-def test_an_emptied_folder_empties_no_index(team: SteeredTeam, server: Folder) -> None:
-    """It may be unmounted; its items stay after reconciles and restarts, and it is named."""
+def test_items_of_a_suddenly_empty_source_are_kept(team: SteeredTeam, server: Folder) -> None:
+    """The folder may be unmounted. The status names it until it has items again."""
     server.items.clear()
     team.scan()
     team.coordinator.reconcile()
@@ -74,10 +74,8 @@ def test_an_emptied_folder_empties_no_index(team: SteeredTeam, server: Folder) -
     assert emptied(team) == []
 
 
-def test_a_rebuild_that_was_asked_for_accepts_an_emptied_folder(
-    team: SteeredTeam, server: Folder
-) -> None:
-    """As the message says that names it."""
+def test_a_requested_rebuild_accepts_an_empty_source(team: SteeredTeam, server: Folder) -> None:
+    """A requested rebuild removes the items of the empty source, as the status message says."""
     server.items.clear()
     team.scan()
     team.rebuild()
@@ -86,8 +84,10 @@ def test_a_rebuild_that_was_asked_for_accepts_an_emptied_folder(
     assert emptied(team) == []
 
 
-def test_another_model_is_no_reason_to_empty_an_index(team: SteeredTeam, server: Folder) -> None:
-    """A build that begins by itself, while a folder is not mounted, keeps its items."""
+def test_an_automatic_rebuild_keeps_the_items_of_an_empty_source(
+    team: SteeredTeam, server: Folder
+) -> None:
+    """A new model starts the rebuild by itself while the folder may be unmounted."""
     server.items.clear()
     team.scan()
     team.use(Modelled("a test"))
@@ -99,15 +99,17 @@ def test_another_model_is_no_reason_to_empty_an_index(team: SteeredTeam, server:
 def test_another_configuration_keeps_the_items_of_an_emptied_source(
     team: SteeredTeam, server: Folder
 ) -> None:
-    """And drops those of a source that it does not name."""
+    """Only the items of sources that the new configuration does not name are dropped."""
     server.items.clear()
     team.adopt(server, Folder("more", "m"))
     team.work()
     assert team.indexed() == {"server/x", "server/y", "more/m"}
 
 
-def test_another_source_of_the_same_name_inherits_nothing(team: SteeredTeam, files: Folder) -> None:
-    """The name now stands for another folder, which is empty."""
+def test_an_empty_source_at_another_path_does_not_inherit_items(
+    team: SteeredTeam, files: Folder
+) -> None:
+    """The new configuration uses the name for another folder, which is empty."""
     other = Folder("server")
     other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
     team.adopt(files, other)
@@ -115,10 +117,10 @@ def test_another_source_of_the_same_name_inherits_nothing(team: SteeredTeam, fil
     assert team.indexed() == {"files/f"}
 
 
-def test_another_source_of_the_same_name_keeps_its_unreadable_item(
+def test_an_unreadable_item_of_a_source_at_another_path_is_kept(
     team: SteeredTeam, files: Folder
 ) -> None:
-    """The name now stands for another folder, whose only item may be the known one."""
+    """The name now stands for another folder, whose unreadable item may be the known one."""
     other = Folder("server")
     other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
     other.scan = lambda: Scan(  # type: ignore[method-assign]
@@ -131,14 +133,14 @@ def test_another_source_of_the_same_name_keeps_its_unreadable_item(
 
 @pytest.mark.parametrize("is_restarted", [False, True])
 @pytest.mark.parametrize("visible_to", [(), ("few",), ("few", "others")])
-def test_an_unreadable_source_inherits_nothing_that_others_could_see(
+def test_an_unreadable_source_inherits_items_only_if_it_is_not_more_visible(
     team: SteeredTeam,
     files: Folder,
     server: Folder,
     visible_to: tuple[str, ...],
     is_restarted: bool,
 ) -> None:
-    """The name now stands for another folder. If it is no more visible, the items are kept."""
+    """The name stands for another folder; the old items must not become visible to more people."""
     server.visible_to = ("few", "some")
     team.adopt(files, server)
     team.work()
@@ -157,10 +159,10 @@ def test_an_unreadable_source_inherits_nothing_that_others_could_see(
     assert team.indexed() == (ALL if visible_to == ("few",) else {"files/f"})
 
 
-def test_a_report_about_another_index_says_nothing_about_the_searched_one(
+def test_the_former_visibility_reported_for_another_index_is_ignored(
     team: SteeredTeam, files: Folder
 ) -> None:
-    """Such a report comes back with an old Redis: its names may mean other sources."""
+    """A restored Redis may return such a report, whose names may mean other sources."""
     other = Folder("server")
     other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
     other.is_unreadable = True
@@ -179,7 +181,7 @@ def test_a_report_about_another_index_says_nothing_about_the_searched_one(
 def test_a_configuration_that_was_just_published_is_the_former_one(
     team: SteeredTeam, files: Folder, server: Folder
 ) -> None:
-    """Who may see its sources is known, although the next one comes before anything else."""
+    """Its visibility is known even if the next configuration follows at once."""
     other = Folder("server", "z")
     other.identity = lambda: {"name": "server", "path": "elsewhere"}  # type: ignore[method-assign]
     other.visible_to = ("few",)
@@ -196,7 +198,7 @@ def test_a_configuration_that_was_just_published_is_the_former_one(
 def test_two_watches_of_different_catalogues_do_not_replace_each_other_for_ever(
     team: SteeredTeam, files: Folder
 ) -> None:
-    """They share a Qdrant and no Redis. The one that is replaced again stops, and says why."""
+    """They share a Qdrant but no Redis. A watch that is replaced twice stops with an error."""
     own, others = team.active, "repertory_0123456789abcdef_other_g1"
     team.store.create(others, 3).close()
     team.store.set_alias(NAMESPACE, others)
@@ -215,10 +217,10 @@ def test_two_watches_of_different_catalogues_do_not_replace_each_other_for_ever(
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-def test_a_source_that_is_away_survives_a_rebuild(
+def test_a_rebuild_keeps_the_items_of_an_unreadable_source(
     team: SteeredTeam, server: Folder, is_restarted: bool
 ) -> None:
-    """Its items are copied from the active index."""
+    """They are copied from the active index, also after a restart."""
     server.is_unreadable = True
     if is_restarted:
         team.start()
@@ -236,7 +238,7 @@ def test_a_source_that_is_away_survives_a_rebuild(
 
 
 class Shared(Folder):
-    """A source whose items have the ids of another one's, and perhaps few callers."""
+    """A source whose item ids equal those of another source; it may have limited visibility."""
 
     def __init__(self, name: str, *items: str, visible_to: tuple[str, ...] = ()) -> None:
         super().__init__(name, *items)
@@ -249,8 +251,8 @@ class Shared(Folder):
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_an_item_of_a_source_that_is_away_keeps_its_place(steer: Steer, *, first: bool) -> None:
-    """Before one with the same id of a source that comes later, or that fewer callers see."""
+def test_an_item_of_an_unreadable_source_keeps_its_precedence(steer: Steer, *, first: bool) -> None:
+    """It still precedes an item of the same id from a later or less visible source."""
     one, two = Shared("one", "a", "b"), Shared("two", "a", visible_to=() if first else ("few",))
     team = steer(*((one, two) if first else (two, one)))
     team.work()
@@ -281,7 +283,7 @@ def test_an_item_of_a_source_that_is_away_keeps_its_place(steer: Steer, *, first
 
 
 def test_items_of_a_source_that_was_not_read_yet_are_kept(team: SteeredTeam, files: Folder) -> None:
-    """After a restart, the index does not lose them in between."""
+    """After a restart, the index keeps the items of sources that were not scanned yet."""
     team.start_unread()
     team.scan(files)
     team.work()
@@ -293,7 +295,7 @@ def test_items_of_a_source_that_was_not_read_yet_are_kept(team: SteeredTeam, fil
 def test_a_build_is_not_published_before_every_folder_was_read(
     team: SteeredTeam, files: Folder, server: Folder
 ) -> None:
-    """After a restart in the middle of a build."""
+    """The coordinator restarts during the build and has scanned only one of two folders."""
     files.folder = server.folder = WatchedFolder(Path("/nowhere"), lambda _: True)
     before = team.active
     team.rebuild()
@@ -309,8 +311,8 @@ def test_a_build_is_not_published_before_every_folder_was_read(
     assert team.indexed() == ALL | {"server/new"}
 
 
-def test_a_removal_during_a_build_holds_in_both(team: SteeredTeam, server: Folder) -> None:
-    """The active index and the build get their own jobs."""
+def test_a_removal_during_a_build_reaches_both_indexes(team: SteeredTeam, server: Folder) -> None:
+    """The active index and the build get separate jobs."""
     team.rebuild()
     assert team.queues() == [QueueName.BUILDS]
     server.delete("y")
@@ -319,10 +321,8 @@ def test_a_removal_during_a_build_holds_in_both(team: SteeredTeam, server: Folde
     assert team.indexed() == {"files/f", "server/x"}
 
 
-def test_a_build_ends_although_items_are_saved_all_the_time(
-    team: SteeredTeam, files: Folder
-) -> None:
-    """A save is pending at every tick. What the build lacked before has to be there."""
+def test_a_build_is_published_despite_constant_saves(team: SteeredTeam, files: Folder) -> None:
+    """At every tick another save is pending. The build is complete when it is published."""
     before = team.active
     team.rebuild()
     for number in range(round(IDLE_TIMEOUT_S) + 5):
@@ -337,10 +337,10 @@ def test_a_build_ends_although_items_are_saved_all_the_time(
     assert team.indexed() == ALL
 
 
-def test_a_build_waits_for_what_it_lacked_before_it_is_compared(
+def test_a_build_waits_for_a_missing_item_despite_other_saves(
     team: SteeredTeam, files: Folder
 ) -> None:
-    """Also if its job is lost, and is sent again while others are saved."""
+    """The job of that item is lost and sent again while other items are saved."""
     before = team.active
     team.rebuild()
     assert team.sent("server/x") == 1
@@ -364,7 +364,7 @@ def test_a_build_waits_for_what_it_lacked_before_it_is_compared(
 def test_items_are_written_to_collections_of_their_configuration_only(
     team: SteeredTeam, files: Folder
 ) -> None:
-    """While another configuration is built, the active index stays as it is."""
+    """While another configuration is built, the active index does not change."""
     before, held = team.active, team.hashes()
     files.write("f", "Other words")
     team.adopt(files, Folder("more", "m"))
@@ -379,7 +379,7 @@ def test_items_are_written_to_collections_of_their_configuration_only(
 
 
 def test_the_replaced_generation_outlives_its_searches(team: SteeredTeam) -> None:
-    """It is dropped after a while, with its announcements."""
+    """It is dropped after a grace period, with its announcements and snapshot."""
     before = team.active
     team.deltas.announce(before, {"a": "1"})
     team.rebuild()
@@ -394,10 +394,10 @@ def test_the_replaced_generation_outlives_its_searches(team: SteeredTeam) -> Non
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_what_is_replaced_is_read_only_if_something_is_kept(
+def test_the_replaced_index_is_read_only_if_items_must_be_kept(
     team: SteeredTeam, server: Folder, monkeypatch: pytest.MonkeyPatch, *, is_whole: bool
 ) -> None:
-    """A million states take 21 s; if every source was read whole, nothing of them is missing."""
+    """Reading a million states takes 21 s and is needless if every source was read completely."""
     before, read = team.active, []
     states = EdgeCollection.states
 
@@ -415,8 +415,8 @@ def test_what_is_replaced_is_read_only_if_something_is_kept(
     assert ((before, None) not in read) is is_whole
 
 
-def test_one_command_leaves_no_replaced_generation(team: SteeredTeam) -> None:
-    """It does not wait for searches; another process that has the collection open keeps it."""
+def test_a_single_command_drops_the_replaced_generation(team: SteeredTeam) -> None:
+    """It does not wait for searches, but keeps a collection that another process has open."""
     before = team.active
     team.rebuild()
     team.work()
@@ -428,8 +428,8 @@ def test_one_command_leaves_no_replaced_generation(team: SteeredTeam) -> None:
     assert team.indexed() == ALL
 
 
-def test_an_empty_index_may_follow_nothing(steer: Steer) -> None:
-    """It is refused only where it would replace items."""
+def test_an_empty_index_may_follow_an_empty_index(steer: Steer) -> None:
+    """An empty source is refused only if it would remove items."""
     team = steer()
     for folder in (Folder("team"), Folder("other")):
         before = team.active
@@ -445,7 +445,7 @@ def test_an_empty_index_may_follow_nothing(steer: Steer) -> None:
 
 
 def test_a_published_index_gets_its_snapshot(team: SteeredTeam) -> None:
-    """So that not every query process builds its own."""
+    """Otherwise every query process would build its own."""
     team.queue.snapshots = 0
     team.rebuild()
     team.work()
@@ -454,7 +454,7 @@ def test_a_published_index_gets_its_snapshot(team: SteeredTeam) -> None:
 
 
 def test_a_snapshot_is_requested_after_many_changes(team: SteeredTeam) -> None:
-    """Once in a while, until the announcements are trimmed."""
+    """The request comes at the next interval, and announcements in the snapshot are trimmed."""
     team.queue.snapshots = 0
     team.tick(SNAPSHOT_INTERVAL_S)
     assert team.queue.snapshots == 0
@@ -466,8 +466,8 @@ def test_a_snapshot_is_requested_after_many_changes(team: SteeredTeam) -> None:
     assert team.deltas.length(team.active) == 0
 
 
-def test_a_first_index_is_searched_from_its_first_items_on(steer: Steer, files: Folder) -> None:
-    """It says how many are missing until it is complete, also after a restart."""
+def test_a_first_index_is_searchable_from_its_first_item(steer: Steer, files: Folder) -> None:
+    """Until it is complete, its status says how many items are missing, also after a restart."""
     files.write("g")
     team = steer(files)
     (job, queue_name) = team.queue.jobs.pop()
@@ -492,7 +492,7 @@ def test_a_first_index_is_searched_from_its_first_items_on(steer: Steer, files: 
 
 
 def test_an_unused_index_is_kept_for_a_while(team: SteeredTeam, files: Folder) -> None:
-    """It is listed with its size; going back to it costs nothing, and starts its time again."""
+    """It is listed with its size. Using it again resets its time."""
     first, folders = team.active, team.folders
     team.adopt(files)
     team.work()
@@ -518,8 +518,8 @@ def test_an_unused_index_is_kept_for_a_while(team: SteeredTeam, files: Folder) -
     assert team.store.collections() == [first]
 
 
-def test_an_unused_model_is_dropped_as_well(team: SteeredTeam) -> None:
-    """What is no index, or not of this team, stays."""
+def test_an_index_of_an_unused_model_is_dropped(team: SteeredTeam) -> None:
+    """Collections of other namespaces and collections that are no index stay."""
     others = {"repertory_sandbox_0123456789abcdef_test-r1", f"other{team.active[9:]}"}
     for name in others:
         team.store.create(name, 1).close()
@@ -535,8 +535,8 @@ def test_an_unused_model_is_dropped_as_well(team: SteeredTeam) -> None:
     assert set(team.store.collections()) == {team.active, *others}
 
 
-def test_the_vectors_of_an_unused_model_are_dropped_as_well(team: SteeredTeam) -> None:
-    """A while after its last index; those of another namespace stay."""
+def test_the_vectors_of_an_unused_model_are_dropped(team: SteeredTeam) -> None:
+    """They are dropped some time after its last index; vectors of other namespaces stay."""
     team.use(Modelled("a test"))
     model, old = team.active, model_slug(team.active)
     mine, new, other = f"repertory_vectors_{old}", "repertory_vectors_another", "b_vectors_c"
@@ -549,8 +549,8 @@ def test_the_vectors_of_an_unused_model_are_dropped_as_well(team: SteeredTeam) -
         team.now += KEEP_UNUSED_S
 
 
-def test_an_index_of_a_directory_on_the_same_server_is_left_to_it(team: SteeredTeam) -> None:
-    """One that runs by itself has aliases of its own, also of what it is filling."""
+def test_an_index_of_another_data_directory_is_never_unused(team: SteeredTeam) -> None:
+    """Its own aliases mark its searched index and the one that it is filling."""
     searched, filled = (f"repertory_{digit * 16}_test-r2_g1" for digit in "12")
     directory, configuration = f"repertory_{'3' * 16}", "2" * 16
     for name in (searched, filled):
@@ -565,7 +565,7 @@ def test_an_index_of_a_directory_on_the_same_server_is_left_to_it(team: SteeredT
     assert set(team.store.collections()) == {team.active, searched, filled}
 
 
-def test_an_index_that_is_being_replaced_is_used(team: SteeredTeam, files: Folder) -> None:
+def test_an_index_that_is_being_replaced_is_not_unused(team: SteeredTeam, files: Folder) -> None:
     """Searches read it until the build is complete, however long that takes."""
     before = team.active
     team.adopt(files)
@@ -578,8 +578,8 @@ def test_an_index_that_is_being_replaced_is_used(team: SteeredTeam, files: Folde
     assert team.indexed() == {"files/f"}
 
 
-def test_an_embedded_store_is_left_to_its_other_directories(team: SteeredTeam) -> None:
-    """Their indexes are not unused because this directory does not use them."""
+def test_indexes_in_an_embedded_store_are_never_unused(team: SteeredTeam) -> None:
+    """Other data directories may use indexes that this one does not use."""
     dropped: list[str] = []
     active = "repertory_0123456789abcdef"
     own = UnusedIndexes(team.store, active, MemoryUnusedSince(), 0.0, dropped.append)
@@ -587,8 +587,8 @@ def test_an_embedded_store_is_left_to_its_other_directories(team: SteeredTeam) -
     assert (own.listed, dropped) == ([], [])
 
 
-def test_an_index_that_was_built_before_is_not_opened_as_the_first(team: SteeredTeam) -> None:
-    """Another directory with the same configuration has built one, perhaps with another model."""
+def test_an_existing_index_is_not_opened_early_as_a_first_index(team: SteeredTeam) -> None:
+    """Another directory with this configuration has built it, perhaps with another model."""
     active = "repertory_0123456789abcdef"
     configuration = configuration_of(team.active)
     generations = Generations(team.store, team.queue, team.coordination, active)
@@ -600,8 +600,8 @@ def test_an_index_that_was_built_before_is_not_opened_as_the_first(team: Steered
     assert generations.active is None
 
 
-def test_a_build_is_finished_when_it_is_published(team: SteeredTeam) -> None:
-    """All of its items are there, but the store fails at the last comparison."""
+def test_a_build_is_not_finished_before_it_is_published(team: SteeredTeam) -> None:
+    """All items are written, but the store fails during the last comparison."""
     before = team.active
     team.rebuild()
     while team.queue.jobs:

@@ -1,4 +1,4 @@
-"""Tool calls to real processes of MCP servers, well-behaved and hostile ones."""
+"""Calls of tools on real MCP servers, which behave well or badly."""
 
 import errno
 import json
@@ -45,7 +45,7 @@ LONG = 600  # seconds, longer than any test
 
 
 class Line:
-    """Sessions and the one server they call."""
+    """Sessions and the server that is called through them."""
 
     def __init__(self, server: ServerConfig, shared: Sessions | None = None) -> None:
         self.sessions = shared or Sessions()
@@ -81,7 +81,7 @@ Lines = Callable[[ServerConfig], Line]
 
 @pytest.fixture
 def lines() -> Iterator[Lines]:
-    """Opens lines and closes them at the end."""
+    """Opens lines and closes them after the test."""
     opened: list[Line] = []
 
     def open_line(server: ServerConfig) -> Line:
@@ -91,7 +91,7 @@ def lines() -> Iterator[Lines]:
     yield open_line
     for line in opened:
         line.sessions.close()
-        line.sessions.close()
+        line.sessions.close()  # a second call does nothing
 
 
 def stdio(script: str, *arguments: str, **env: str) -> ServerConfig:
@@ -107,13 +107,13 @@ def stdio(script: str, *arguments: str, **env: str) -> ServerConfig:
 
 @pytest.fixture
 def notes(tmp_path: Path) -> Path:
-    """The file in which the server of ``line`` records its calls."""
+    """The file in which the server of ``line`` records its starts and calls."""
     return tmp_path / "notes"
 
 
 @pytest.fixture
 def line(lines: Lines, notes: Path) -> Line:
-    """A server whose tools' names say how they behave."""
+    """A server whose tools are named after their behaviour."""
     return lines(stdio("raw.py", "callee", NOTES=str(notes)))
 
 
@@ -126,13 +126,13 @@ def is_running(process: str) -> bool:
     return True
 
 
-def test_half_a_character_of_an_answer_is_replaced(line: Line) -> None:
-    """The tool has done its work, so the rest of its answer counts."""
+def test_a_lone_surrogate_in_an_answer_is_replaced(line: Line) -> None:
+    """The tool has done its work, so the rest of its answer is kept."""
     assert line.text("halve") == "half \ufffd"
 
 
 def test_a_server_on_the_sdk(lines: Lines) -> None:
-    """Its results are unchanged; its own requests are refused, and progress is ignored."""
+    """Its results arrive unchanged, its own requests are refused, and its progress is ignored."""
     good = lines(stdio("callee.py", "stdio"))
     assert good("add", {"first": 1, "second": 2})["structuredContent"] == {"result": 3}
     text, image = good("draw")["content"]
@@ -149,7 +149,7 @@ def test_a_server_on_the_sdk(lines: Lines) -> None:
 
 @pytest.mark.usefixtures("newer_protocol")
 def test_the_newer_protocol(lines: Lines) -> None:
-    """A server without a handshake is called the same way, and calls can be cancelled."""
+    """A server without a handshake is called in the same way, and its calls can be cancelled."""
     good = lines(stdio("callee.py", "stdio"))
     assert good("add", {"first": 1, "second": 2})["structuredContent"] == {"result": 3}
     before = good.text("process")
@@ -160,7 +160,9 @@ def test_the_newer_protocol(lines: Lines) -> None:
 def test_calls_share_a_session(line: Line, notes: Path) -> None:
     """Calls to one server reach one process and run concurrently."""
     with ThreadPoolExecutor(8) as threads:
-        slow = threads.submit(line, "wait", {"seconds": LONG}, 5.0)  # the others take less
+        slow = threads.submit(
+            line, "wait", {"seconds": LONG}, 5.0
+        )  # a timeout that the other calls do not need
         found = [threads.submit(line.text, "process") for _ in range(7)]
         processes = {one.result() for one in found}
         assert not slow.done()
@@ -176,8 +178,8 @@ def test_a_call_that_times_out_is_cancelled(line: Line, notes: Path) -> None:
     assert line.text("process") == before
 
 
-def test_a_call_that_nobody_waits_for_is_cancelled(line: Line, notes: Path) -> None:
-    """On another thread, too; the server is notified, and its session continues."""
+def test_a_call_whose_caller_has_left_is_cancelled(line: Line, notes: Path) -> None:
+    """The call runs on another thread; the server is notified, and its session continues."""
     before = line.text("process")
     with ThreadPoolExecutor(1) as threads:
         with waiting():
@@ -189,8 +191,8 @@ def test_a_call_that_nobody_waits_for_is_cancelled(line: Line, notes: Path) -> N
     assert line.text("process") == before
 
 
-def test_a_call_that_nobody_waits_for_is_not_begun(line: Line, notes: Path) -> None:
-    """It may have waited for a thread until then."""
+def test_a_call_whose_caller_has_left_is_not_started(line: Line, notes: Path) -> None:
+    """The caller may leave while the call waits for a thread."""
     with waiting():
         late = copy_context()
     with pytest.raises(UsageError, match="cancelled by its caller"):
@@ -199,10 +201,10 @@ def test_a_call_that_nobody_waits_for_is_not_begun(line: Line, notes: Path) -> N
     assert "waiting" not in notes.read_text()
 
 
-def test_a_process_with_too_many_open_files_calls_again_later(
+def test_a_call_that_fails_with_too_many_open_files_can_be_repeated(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The call fails, and neither hangs nor keeps the next one waiting."""
+    """The call fails at once and does not block the next one."""
 
     def exhausted(*_: object) -> None:
         raise OSError(errno.EMFILE, "Too many open files")
@@ -228,15 +230,15 @@ def test_a_server_that_exits_during_a_call_is_restarted_for_the_next(
 
 
 def test_a_server_killed_between_calls_is_restarted(line: Line) -> None:
-    """No call fails."""
+    """The next call succeeds in a new process."""
     before = line.text("process")
     os.kill(int(before), 9)
-    until(lambda: not line.sessions._sessions)  # a call before that may fail
+    until(lambda: not line.sessions._sessions)  # until the end is noticed, a call may fail
     assert line.text("process") != before
 
 
-def test_another_configuration_is_another_session(line: Line) -> None:
-    """The old process exits."""
+def test_a_changed_configuration_starts_another_session(line: Line) -> None:
+    """The process of the old session exits."""
     before = line.text("process")
     line.server = stdio("raw.py", "callee", COLOUR="blue")
     assert line.text("colour") == "blue"
@@ -244,7 +246,7 @@ def test_another_configuration_is_another_session(line: Line) -> None:
 
 
 def test_an_unused_session_is_closed(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its server exits some time after the last call; the next call starts it again."""
+    """Its server exits some time after the last call and is started again by the next one."""
     monkeypatch.setattr(sessions, "IDLE_TIMEOUT_S", 0.05)
     before = line.text("process")
     until(lambda: not is_running(before))
@@ -267,7 +269,7 @@ def test_closing_ends_the_servers(line: Line) -> None:
     process = line.text("process")
     with ThreadPoolExecutor(1) as threads:
         slow = threads.submit(line, "wait", {"seconds": LONG})
-        assert is_running(line.text("process"))  # so it is running
+        assert is_running(line.text("process"))  # so the slow call was sent
         line.sessions.close()
         assert "was ended" in str(slow.exception())
     assert not is_running(process)
@@ -275,7 +277,7 @@ def test_closing_ends_the_servers(line: Line) -> None:
 
 
 def test_a_process_exits_without_closing_its_sessions() -> None:
-    """It does not hang, and the server exits too."""
+    """The process does not hang, and the server exits too."""
     script = (
         "import sys; from tests.integration.test_calling import Line, stdio;"
         "print(Line(stdio('raw.py', 'callee')).text('process'))"
@@ -301,13 +303,13 @@ def test_a_process_exits_without_closing_its_sessions() -> None:
     ],
 )
 def test_bad_answers(line: Line, tool: str, message: str) -> None:
-    """Each has its own message, and the next call succeeds."""
+    """Each kind of bad answer has its own message, and the next call succeeds."""
     assert line.failure(tool).startswith(f"The MCP server lab {message}")
     assert line("good") == {"content": [], "structuredContent": {"days": 3}, "unknown": [1]}
 
 
 def test_the_limit_of_output_is_per_call(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long session may produce more in total."""
+    """A long session may produce more output in total."""
     monkeypatch.setattr(traffic, "MAX_LINES", 500)
     process = line.text("process")
     assert [line.text("talk") for _ in range(3)] == ["done"] * 3
@@ -315,7 +317,7 @@ def test_the_limit_of_output_is_per_call(line: Line, monkeypatch: pytest.MonkeyP
 
 
 def test_a_server_that_hangs_is_restarted(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If it answers no ping after a timeout."""
+    """A server that does not answer a ping after a timed-out call is stopped."""
     monkeypatch.setattr(sessions, "PING_TIMEOUT_S", 0.1)
     process = line.text("process")
     with pytest.raises(CallTimeoutError):
@@ -325,7 +327,7 @@ def test_a_server_that_hangs_is_restarted(line: Line, monkeypatch: pytest.Monkey
 
 
 def test_a_server_that_does_not_start_blocks_no_other(line: Line) -> None:
-    """Calls to other servers succeed; its own fail with the reason."""
+    """Calls of other servers succeed; its own calls fail with the reason."""
     silent = stdio("raw.py", "silent")
     mute = ServerConfig(name="mute", command=silent.command, args=silent.args, timeout=0.5)
     with ThreadPoolExecutor(1) as threads:
@@ -370,7 +372,7 @@ def test_calls_of_one_server_are_bounded(line: Line, monkeypatch: pytest.MonkeyP
     ids=["command", "path", "crash", "variable", "address"],
 )
 def test_servers_that_cannot_be_reached(lines: Lines, server: ServerConfig, message: str) -> None:
-    """The error says why, without its secrets."""
+    """The error gives the reason without the secrets of the configuration."""
     assert lines(server).failure("good").startswith(f"The MCP server lab {message}")
 
 
@@ -384,17 +386,17 @@ class Web:
         self.start()
 
     def start(self) -> None:
-        """Start it."""
+        """Start the server."""
         server = started("callee.py", self._kind, str(self._port))
         self.url = self._running.enter_context(server)
 
     def end(self) -> None:
-        """Stop it."""
+        """Stop the server."""
         self._running.close()
 
     @property
     def config(self) -> ServerConfig:
-        """Its configuration, with secrets."""
+        """The configuration of the server, with secrets."""
         return ServerConfig(
             name="lab",
             transport=Transport.HTTP,
@@ -406,7 +408,7 @@ class Web:
 
 @pytest.fixture
 def start_web() -> Iterator[Callable[[str], Web]]:
-    """Starts servers over HTTP."""
+    """Starts servers over HTTP, which are stopped after the test."""
     started: list[Web] = []
 
     def start(kind: str) -> Web:
@@ -421,7 +423,7 @@ def start_web() -> Iterator[Callable[[str], Web]]:
 def test_over_http(
     lines: Lines, start_web: Callable[[str], Web], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Calls, errors and timeouts are as over stdio; a restarted server is called again."""
+    """Calls, errors and timeouts work as over stdio; a restarted server is called again."""
     caplog.set_level(logging.DEBUG)
     web = start_web("http")
     remote = lines(web.config)
@@ -442,7 +444,7 @@ def test_over_http(
 def test_too_much_over_http(
     lines: Lines, start_web: Callable[[str], Web], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A response that is too large is aborted; the next call succeeds."""
+    """A response that is too large is aborted, and the next call succeeds."""
     monkeypatch.setattr(traffic, "MAX_BYTES", 100_000)
     remote = lines(start_web("http").config)
     for _ in range(3):
@@ -454,7 +456,7 @@ def test_too_much_over_http(
 
 @pytest.mark.usefixtures("newer_protocol")
 def test_the_newer_protocol_over_http(lines: Lines, start_web: Callable[[str], Web]) -> None:
-    """A server may require arguments as headers as well; its error then names them."""
+    """A server may require arguments as headers too."""
     remote = lines(start_web("stateless").config)
     assert remote.text("region", {"name": "Österreich"}) == "Österreich"
     before = remote.text("process")
@@ -463,7 +465,7 @@ def test_the_newer_protocol_over_http(lines: Lines, start_web: Callable[[str], W
 
 
 class Place:
-    """A directory with an MCP configuration, and its calls."""
+    """A directory with an MCP configuration, from which calls are opened."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "project"
@@ -474,7 +476,7 @@ class Place:
         self.write()
 
     def write(self, **settings: object) -> None:
-        """Write the configuration of the server `lab` with these members."""
+        """Write the configuration of the server `lab`, with these members."""
         server = stdio("raw.py", "callee")
         entry = {"command": server.command, "args": server.args, **settings}
         self.config.write_text(json.dumps({"mcpServers": {"lab": entry}}))
@@ -495,7 +497,7 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    """A place with an untrusted server."""
+    """A place whose server is not trusted."""
     monkeypatch.setenv("HOME", str(tmp_path))
     one = Place(tmp_path)
     yield one
@@ -514,7 +516,7 @@ GOOD = tool("lab__good")
 
 
 def test_only_trusted_servers_are_called(place: Place) -> None:
-    """A discovered configuration is refused until it is trusted, and again after a change."""
+    """A discovered configuration must be trusted, and again after every change."""
     calls = place.open(named=False)
     error = refusal(calls, GOOD)
     assert isinstance(error, CallsOffError)
@@ -526,7 +528,7 @@ def test_only_trusted_servers_are_called(place: Place) -> None:
 
 
 def test_a_changed_configuration_is_active_at_once(place: Place) -> None:
-    """With the next call, in a new session; a broken one keeps the last one active."""
+    """The next call uses a new session. A broken configuration leaves the last one active."""
     calls = place.open()
     assert calls.call(tool("lab__colour"), {}).words == "none"
     place.write(env={"COLOUR": "green"})
@@ -538,7 +540,7 @@ def test_a_changed_configuration_is_active_at_once(place: Place) -> None:
 def test_a_configuration_that_changes_while_it_is_read_is_read_again(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An editor may have written a part of it."""
+    """An editor may have written only a part of it."""
     calls = place.open()
     assert calls.call(tool("lab__colour"), {}).words == "none"
     read = Workspace.catalogue
@@ -557,7 +559,7 @@ def test_a_configuration_that_changes_while_it_is_read_is_read_again(
 
 
 def test_calls_that_are_not_allowed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says why, and no server is started."""
+    """The error gives the reason, and no server is started."""
     monkeypatch.setattr(servers, "RETRY_INTERVAL_S", 0.0)
     calls = place.open()
     place.write(excludeTools=["good"])
@@ -581,7 +583,7 @@ def test_calls_that_are_not_allowed(place: Place, monkeypatch: pytest.MonkeyPatc
 
 
 def test_arguments_are_validated_first(place: Place) -> None:
-    """Invalid arguments are not sent: the server is not even started."""
+    """Invalid arguments are an error of the caller, and the server is not started."""
     place.write(command="no-such-command")
     calls = place.open()
     days = tool("lab__good", input_schema={"properties": {"days": {"type": "integer"}}})
@@ -593,7 +595,7 @@ def test_arguments_are_validated_first(place: Place) -> None:
 
 
 def test_results_are_validated(place: Place) -> None:
-    """A result that violates the tool's own output schema is the server's failure."""
+    """A result that violates the tool's output schema is an error of the server."""
     calls = place.open()
     days = {"type": "object", "properties": {"days": {"type": "integer"}}}
     good = calls.call(tool("lab__good", output_schema=days), {})
@@ -608,7 +610,7 @@ def test_results_are_validated(place: Place) -> None:
 
 
 def test_timeouts(place: Place) -> None:
-    """A server's own timeout overrides the setting."""
+    """The timeout in a server's configuration overrides the setting."""
     calls = place.open(call_timeout=0.2)
     assert "within 0.2 s" in str(refusal(calls, tool("lab__wait"), seconds=LONG))
     place.config.write_text("{}")
@@ -625,7 +627,7 @@ def test_timeouts(place: Place) -> None:
     assert calls.outcomes == {"timeout": 1}
 
 
-def test_a_cleaned_name_is_called_by_its_original(place: Place) -> None:
+def test_a_tool_with_a_cleaned_name_is_called_by_its_original_name(place: Place) -> None:
     """The server knows only its own name for the tool."""
     [item], _ = tool_items("lab", "lab", [{"name": "odd\tname"}], "")
     assert item.name == "odd name"
@@ -635,7 +637,7 @@ def test_a_cleaned_name_is_called_by_its_original(place: Place) -> None:
 def test_each_call_is_logged_without_its_data(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The tool, its server, the outcome; never arguments or answers."""
+    """The log has the tool, its server and the outcome, but never arguments or answers."""
     caplog.set_level(logging.DEBUG)
     calls = place.open()
     calls.call(GOOD, {"key": SECRET})

@@ -1,4 +1,4 @@
-"""The queue on Celery and Redis, and how a worker gathers waiting jobs."""
+"""The queue on Celery and Redis, and how a worker gathers waiting jobs into a batch."""
 
 import json
 from collections.abc import Iterator
@@ -25,12 +25,12 @@ SAVES = redis_key("saves")
 
 
 def job_with(number: int, *items: Item) -> Job:
-    """A job with an id that tells it apart."""
+    """A job with this number as its id and revision."""
     return Job(id=str(number), collection="c", revision=number, items=items)
 
 
 def ids(texts: Iterator[object]) -> list[str]:
-    """The ids of jobs as they are sent."""
+    """The ids of serialized jobs."""
     return [job_of(json.loads(str(text))).id for text in texts]
 
 
@@ -42,21 +42,23 @@ def queue(redis_server: RedisProcess) -> CeleryQueue:
 
 @pytest.fixture
 def broker(redis_server: RedisProcess) -> Iterator[Connection]:
-    """The connection that a worker gathers on."""
+    """The connection on which a worker gathers jobs."""
     with celery_app(redis_server.url).connection_for_read() as connection:
         yield connection
 
 
 def test_repeated_requests_do_not_pile_up(queue: CeleryQueue) -> None:
-    """While no worker runs, the coordinator asks every few seconds, perhaps for weeks."""
+    """Without workers the coordinator asks every few seconds, so the queue is limited."""
     for _ in range(MAX_MAINTENANCE):
         queue.begin("0123456789abcdef")
     with pytest.raises(StoreError, match="start `repertory worker`"):
         queue.begin("0123456789abcdef")
 
 
-def test_one_snapshot_of_a_collection_waits(queue: CeleryQueue, redis_server: RedisProcess) -> None:
-    """Requests for snapshots hold up no rebuild, however many there are."""
+def test_a_collection_has_at_most_one_snapshot_request(
+    queue: CeleryQueue, redis_server: RedisProcess
+) -> None:
+    """Repeated requests for snapshots do not use up the room for other requests."""
     for _ in range(MAX_MAINTENANCE):
         for collection in ("c", "d"):
             queue.keep_keywords(collection)
@@ -66,8 +68,10 @@ def test_one_snapshot_of_a_collection_waits(queue: CeleryQueue, redis_server: Re
     queue.begin("0123456789abcdef")
 
 
-def test_workers_take_in_the_order_of_the_queues(queue: CeleryQueue, broker: Connection) -> None:
-    """All saves come before any request, these before builds, and snapshots last."""
+def test_workers_take_jobs_in_the_order_of_the_queues(
+    queue: CeleryQueue, broker: Connection
+) -> None:
+    """Saves come first, then requests, builds, and last snapshots."""
     for number in range(3):
         queue.keep_keywords(f"c{number}")
         queue.submit(job_with(number), QueueName.BUILDS)
@@ -88,7 +92,7 @@ def test_workers_take_in_the_order_of_the_queues(queue: CeleryQueue, broker: Con
 
 
 def test_taken_jobs_are_counted(queue: CeleryQueue, broker: Connection) -> None:
-    """A job that a worker has does not wait, and is not lost from sight."""
+    """A job that a worker has taken no longer counts as waiting but as taken."""
     for number in (1, 2):
         queue.submit(job_with(number), QueueName.SAVES)
     assert (queue.waiting()["saves"], queue.taken()) == (2, 0)
@@ -98,8 +102,8 @@ def test_taken_jobs_are_counted(queue: CeleryQueue, broker: Connection) -> None:
     assert (queue.waiting()["saves"], queue.taken()) == (1, 0)
 
 
-def test_a_job_that_was_left_waits_again(queue: CeleryQueue, broker: Connection) -> None:
-    """It is not iterated to twice, and is put back before the others are done."""
+def test_a_job_that_a_worker_skips_waits_again(queue: CeleryQueue, broker: Connection) -> None:
+    """It is not gathered twice, and returns to the queue before the others are done."""
     for number in (1, 2, 3):
         queue.submit(job_with(number), QueueName.SAVES)
     with waiting_beside(broker, SAVES) as waiting:
@@ -113,8 +117,8 @@ def test_a_job_that_was_left_waits_again(queue: CeleryQueue, broker: Connection)
         assert ids(waiting) == ["1"]
 
 
-def test_a_job_arrives_as_it_was(queue: CeleryQueue, broker: Connection) -> None:
-    """Also one whose schema has the keys by which Celery knows its own values."""
+def test_a_job_arrives_unchanged(queue: CeleryQueue, broker: Connection) -> None:
+    """This includes a schema with the keys by which Celery marks its own types."""
     schema = {"properties": {"__type__": "uuid", "__value__": 1}, "__type__": "x", "__value__": "y"}
     item = Item(id="s/a", kind=Kind.TOOL, name="a", source="s", input_schema=schema, body="é\ud800")
     sent = job_with(1, *[item] * MAX_ITEMS)
@@ -125,7 +129,7 @@ def test_a_job_arrives_as_it_was(queue: CeleryQueue, broker: Connection) -> None
 
 
 def test_gathered_jobs_that_are_done_are_gone(queue: CeleryQueue, broker: Connection) -> None:
-    """The oldest comes first; jobs that are not iterated to are not taken."""
+    """Jobs are gathered oldest first; jobs that are not iterated over stay in the queue."""
     for number in (1, 2, 3):
         queue.submit(job_with(number), QueueName.SAVES)
     with waiting_beside(broker, SAVES) as waiting:
@@ -137,7 +141,7 @@ def test_gathered_jobs_that_are_done_are_gone(queue: CeleryQueue, broker: Connec
 
 
 def test_gathered_jobs_that_are_not_done_wait_again(queue: CeleryQueue, broker: Connection) -> None:
-    """An error in the work puts all gathered jobs back."""
+    """An error during the work puts all gathered jobs back."""
     for number in (1, 2):
         queue.submit(job_with(number), QueueName.SAVES)
 
@@ -156,7 +160,7 @@ def test_gathered_jobs_that_are_not_done_wait_again(queue: CeleryQueue, broker: 
 def test_jobs_of_a_process_that_ended_are_delivered_again(
     queue: CeleryQueue, redis_server: RedisProcess
 ) -> None:
-    """A connection that is closed in the middle gives its jobs back."""
+    """When a connection is closed in the middle, its jobs return to the queue."""
     queue.submit(job_with(1), QueueName.SAVES)
     connection = celery_app(redis_server.url).connection_for_read()
     with waiting_beside(connection, SAVES) as waiting:
@@ -172,7 +176,7 @@ def test_a_renewed_job_is_not_delivered_again(
     redis_server: RedisProcess,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The worker that has it lives, however long it takes; of one that ended it comes back."""
+    """A renewed lease keeps the job with its worker; after the lease it returns to the queue."""
     with celery_app(redis_server.url).connection_for_read() as other:
 
         def restored() -> int:
@@ -186,12 +190,12 @@ def test_a_renewed_job_is_not_delivered_again(
             queue.renew([*waiting.tags, "unknown"])
             assert restored() == 0
             monkeypatch.setattr("repertory.indexing.celery_queue.LEASE_S", -1.0)
-            queue.renew(waiting.tags)  # the last time was more than a lease ago
+            queue.renew(waiting.tags)  # with a lease that is already over
             assert restored() == 1
     assert RedisServer(redis_server.url).client.zcard("repertory:unacked_index") == 0
 
 
-def test_a_foreign_message_is_handed_over_as_it_is(broker: Connection) -> None:
+def test_a_foreign_message_is_passed_on_unchanged(broker: Connection) -> None:
     """The caller decides what to do with it."""
     others: list[object] = [{"no": "task"}, [[], {}, {}]]
     for body in others:
@@ -200,8 +204,8 @@ def test_a_foreign_message_is_handed_over_as_it_is(broker: Connection) -> None:
         assert list(waiting) == ['{"no": "task"}', "[[], {}, {}]"]
 
 
-def test_delayed_jobs_are_left(queue: CeleryQueue, broker: Connection) -> None:
-    """Jobs with a delay are skipped, and wait in the queue afterwards as before."""
+def test_delayed_jobs_are_not_gathered(queue: CeleryQueue, broker: Connection) -> None:
+    """They are skipped and stay in the queue."""
     queue.submit(job_with(1), QueueName.SAVES)
     queue.submit(job_with(2), QueueName.SAVES, delay=600.0)
     queue.submit(job_with(3), QueueName.SAVES)
@@ -210,7 +214,7 @@ def test_delayed_jobs_are_left(queue: CeleryQueue, broker: Connection) -> None:
     assert queue.waiting()["saves"] == 1
 
 
-def test_a_broker_that_fails_while_jobs_are_gathered() -> None:
+def test_gathering_ends_when_the_broker_fails() -> None:
     """No more jobs come, the gathered ones can be done, and nothing is raised."""
     with RedisProcess() as own:
         queue = CeleryQueue(own.url)
@@ -225,8 +229,8 @@ def test_a_broker_that_fails_while_jobs_are_gathered() -> None:
                 assert list(waiting) == []
 
 
-def test_a_redis_that_refuses_us_is_a_store_error() -> None:
-    """A wrong password has a message of its own."""
+def test_a_wrong_redis_password_is_a_store_error() -> None:
+    """The message mentions the password."""
     with RedisProcess(password="right") as server:
         queue = CeleryQueue(server.url.replace("right", "wrong"))
         with pytest.raises(StoreError, match="password"):
@@ -235,6 +239,6 @@ def test_a_redis_that_refuses_us_is_a_store_error() -> None:
 
 @pytest.mark.parametrize("url", ["", "http://localhost", "redis://localhost:99999/0"])
 def test_an_invalid_url_is_refused(url: str) -> None:
-    """Before anything is sent."""
+    """The error comes before anything is sent."""
     with pytest.raises(ConfigurationError, match="must look like"):
         CeleryQueue(url)

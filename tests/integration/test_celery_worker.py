@@ -34,8 +34,8 @@ from tests.support.redis_server import RedisProcess
 from tests.support.waiting import until
 from tests.support.worker import WorkerProcess
 
-POISON = "poison"  # the model of these tests breaks on this word
-SHORT = 2.0  # seconds of a lease, for tests that wait until it has passed
+POISON = "poison"  # the model of these tests fails on this word
+SHORT = 2.0  # seconds: a lease for tests that wait until it expires
 
 _numbers = itertools.count(1)
 
@@ -44,7 +44,7 @@ class Team:
     """A Redis, a Qdrant, a collection, and workers that a test starts.
 
     Attributes:
-        collection: A new one for each test.
+        collection: The name of a collection that is new for each test.
     """
 
     def __init__(self, folder: Path, redis_process: RedisProcess, qdrant: QdrantProcess) -> None:
@@ -53,7 +53,7 @@ class Team:
         self.qdrant = qdrant
         model = write_model(folder / "encoder")
         tokenizer = json.loads((model / "tokenizer.json").read_text("utf-8"))
-        tokenizer["model"]["vocab"][POISON] = 10_000  # its table of vectors ends before
+        tokenizer["model"]["vocab"][POISON] = 10_000  # beyond the model's table of vectors
         (model / "tokenizer.json").write_text(json.dumps(tokenizer), "utf-8")
         self._environment = {
             "REPERTORY_DATA_DIR": str(folder / "data"),
@@ -74,7 +74,7 @@ class Team:
         self.collection = self.parts.store.alias(next_alias(self.parts.active, configuration)) or ""
 
     def worker(self, *, lease: float = 20.0, recipe: int = 0) -> WorkerProcess:
-        """Return a worker that is not started yet; see ``WorkerProcess``."""
+        """A worker that is not started yet; see ``WorkerProcess``."""
         folder = self._folder / f"worker-{next(_numbers)}"
         return WorkerProcess(folder, self._environment, lease=lease, recipe=recipe)
 
@@ -90,12 +90,12 @@ class Team:
         return job
 
     def send(self, task: str, *arguments: object) -> None:
-        """Send a task with any arguments, as another release or a stranger might do."""
-        app = self.queue._app  # no method of the queue sends anything else than it should
+        """Send a task with any arguments, as another release or a foreign program might."""
+        app = self.queue._app  # the queue's own methods send only valid tasks
         app.send_task(f"repertory.{task}", args=arguments, queue="repertory:saves")
 
     def errors(self) -> list[str]:
-        """Why the workers cannot work now."""
+        """The reasons why the workers cannot work now."""
         reports = self.parts.coordination.status.reports().values()
         return [str(report["error"]) for report in reports]
 
@@ -109,7 +109,7 @@ class Team:
         until(lambda: self.indexed().issuperset(names))
 
     def storing(self, worker: WorkerProcess) -> int:
-        """Have a worker index an item, ``a``, and store a snapshot; the number of its process."""
+        """Have a worker index an item and store a snapshot; return that process's id."""
         self.submit("a")
         self.wait_until_indexed("a")
         self.queue.keep_keywords(self.collection)
@@ -135,7 +135,7 @@ def team(_team: Team) -> Team:
 
 
 def test_a_job_is_done_and_announced(team: Team) -> None:
-    """A worker writes items, announces them, reports its name, and stops on request."""
+    """A worker writes items, announces them, reports its state, and stops on request."""
     deltas = team.parts.coordination.deltas
     before = deltas.position(team.collection)
     with team.worker() as worker:
@@ -157,7 +157,7 @@ def test_a_job_is_done_and_announced(team: Team) -> None:
 def test_saves_precede_builds_and_waiting_jobs_share_a_batch(
     team: Team,
 ) -> None:
-    """Ten saves are one batch of texts, although builds were queued before them."""
+    """Ten saves are one batch of texts and come before the builds that were queued earlier."""
     for number in range(2):
         team.submit(*(f"build-{number}-{item}" for item in range(32)), queue_name=QueueName.BUILDS)
     saved = [f"save-{number}" for number in range(10)]
@@ -179,7 +179,7 @@ def test_saves_precede_builds_and_waiting_jobs_share_a_batch(
 
 
 def test_no_save_waits_for_a_snapshot(team: Team) -> None:
-    """A snapshot of a large collection takes minutes; it is stored beside the jobs."""
+    """A snapshot of a large collection takes minutes, so a separate process stores it."""
     snapshots = team.parts.coordination.snapshots
     with team.worker() as worker:
         process = team.storing(worker)
@@ -195,8 +195,8 @@ def test_no_save_waits_for_a_snapshot(team: Team) -> None:
     assert snapshots.load(team.collection)
 
 
-def test_a_killed_snapshot_takes_no_worker_along(team: Team) -> None:
-    """The system ends a process that needs too much memory; the next request is done."""
+def test_a_worker_survives_a_killed_snapshot_process(team: Team) -> None:
+    """The system may kill the process for its memory; the next request succeeds."""
     with team.worker() as worker:
         os.kill(team.storing(worker), signal.SIGKILL)
         (ended,) = worker.wait_for("snapshot_ended")
@@ -208,7 +208,7 @@ def test_a_killed_snapshot_takes_no_worker_along(team: Team) -> None:
 
 
 def test_a_process_killed_during_a_job_is_replaced(team: Team) -> None:
-    """The message returns to the queue as soon as the worker notices."""
+    """The job returns to the queue as soon as the worker notices."""
     with team.worker() as worker:
         team.qdrant.kill()
         team.submit("a")
@@ -220,7 +220,7 @@ def test_a_process_killed_during_a_job_is_replaced(team: Team) -> None:
 
 
 def test_jobs_of_a_killed_process_come_back(team: Team) -> None:
-    """Also those that were gathered beside another, which Celery does not know of."""
+    """This includes jobs gathered into a batch, which Celery does not know about."""
     names = ["a", "b", "c"]
     for name in names:
         team.submit(name)
@@ -236,7 +236,7 @@ def test_jobs_of_a_killed_process_come_back(team: Team) -> None:
 
 
 def test_jobs_of_a_killed_worker_are_done_by_another(team: Team) -> None:
-    """They come back soon after its end, although no worker knows that it ended."""
+    """They return to the queue when their lease expires."""
     names = ["a", "b", "c"]
     for name in names:
         team.submit(name)
@@ -251,8 +251,8 @@ def test_jobs_of_a_killed_worker_are_done_by_another(team: Team) -> None:
         team.wait_until_indexed(*names)
 
 
-def test_a_rebuild_that_a_killed_worker_was_beginning_is_begun_by_another(team: Team) -> None:
-    """Nothing requests a rebuild again, so its request comes back as soon as a job does."""
+def test_a_rebuild_that_a_killed_worker_was_starting_is_started_by_another(team: Team) -> None:
+    """A rebuild is requested only once, so its request returns to the queue as jobs do."""
     before = team.collection
     alias = next_alias(team.parts.active, configuration_of(before))
     team.qdrant.kill()
@@ -266,7 +266,7 @@ def test_a_rebuild_that_a_killed_worker_was_beginning_is_begun_by_another(team: 
 
 
 def test_an_outage_is_visible(team: Team) -> None:
-    """What is retried is counted all the time, and the worker says why it waits."""
+    """Retried jobs are counted all the time, and the worker reports why it waits."""
     with team.worker() as worker:
         until(lambda: team.errors() == [""])
         team.qdrant.kill()
@@ -281,7 +281,7 @@ def test_an_outage_is_visible(team: Team) -> None:
 
 
 def test_an_unavailable_store_fails_no_job(team: Team) -> None:
-    """The jobs return to the queue until the store is back."""
+    """Jobs return to the queue until the store is back."""
     with team.worker() as worker:
         team.qdrant.kill()
         team.submit("a")
@@ -293,7 +293,7 @@ def test_an_unavailable_store_fails_no_job(team: Team) -> None:
 
 
 def test_a_poison_item_fails_alone(team: Team) -> None:
-    """Its neighbours are indexed at once; it is retried with back-off, and then fails."""
+    """The other items of its job are indexed at once; it is retried, and then fails."""
     failures = team.parts.coordination.failures
     with team.worker() as worker:
         team.submit("good", POISON, "fine")
@@ -306,7 +306,7 @@ def test_a_poison_item_fails_alone(team: Team) -> None:
 
 
 def test_an_unreadable_job_fails(team: Team) -> None:
-    """A job of an older version and any other message are listed, and no item fails."""
+    """A job of an older version or a foreign message is listed as failed, without items."""
     with team.worker():
         older = Job(id="older", collection=team.collection, revision=1, version=0)
         strange = {**older.plain(), "id": "half a \ud800 character", "version": 1}
@@ -325,7 +325,7 @@ def test_an_unreadable_job_fails(team: Team) -> None:
 
 
 def test_jobs_of_a_newer_release_are_left_to_its_workers(team: Team) -> None:
-    """An older worker does its own jobs, puts the others back, and says why it waits."""
+    """An older worker puts the jobs of a newer release back, and reports why it waits."""
     older = team.worker(recipe=-1)
     with older:
         for name in ("a", "b", "c"):
@@ -339,8 +339,8 @@ def test_jobs_of_a_newer_release_are_left_to_its_workers(team: Team) -> None:
     assert team.parts.coordination.failures.list() == []
 
 
-def test_a_job_that_no_release_does_is_dropped(team: Team) -> None:
-    """After a return to an older release its jobs are not put back for ever, nor listed."""
+def test_a_job_that_no_worker_can_do_is_dropped(team: Team) -> None:
+    """After a downgrade, jobs of the newer release are put back a few times and then dropped."""
     newer = Job(id="newer", collection=team.collection, revision=1, version=99)
     team.send("write", json.dumps(newer.plain()), "saves")
     for _ in range(MAX_RETURNS - 1):
@@ -354,8 +354,8 @@ def test_a_job_that_no_release_does_is_dropped(team: Team) -> None:
     assert team.parts.coordination.failures.list() == []
 
 
-def test_only_workers_of_the_same_release_begin_a_collection(team: Team) -> None:
-    """Requests of the watch service say its recipe: a newer one waits, an older one is dropped."""
+def test_only_workers_of_the_same_release_start_a_collection(team: Team) -> None:
+    """A request names its recipe: an older worker puts it back, and a newer one drops it."""
     configuration = f"{next(_numbers):016x}"
     alias = next_alias(team.parts.active, configuration)
     with team.worker(recipe=-1) as older, team.worker(recipe=1) as newer:
@@ -373,7 +373,7 @@ def test_only_workers_of_the_same_release_begin_a_collection(team: Team) -> None
 
 @pytest.mark.parametrize("runs", [False, True])
 def test_a_worker_survives_a_full_redis(team: Team, *, runs: bool) -> None:
-    """One that starts then and one that takes a job then: else the queue is never emptied."""
+    """A worker that starts or takes a job then must survive, since it empties the queue."""
     with contextlib.ExitStack() as stack:
         worker = team.worker()
         stack.callback(worker.kill)
@@ -394,7 +394,7 @@ def test_a_worker_survives_a_full_redis(team: Team, *, runs: bool) -> None:
 
 
 def test_a_worker_survives_a_restart_of_redis(team: Team) -> None:
-    """It takes jobs again, although Redis lost everything."""
+    """It takes new jobs, although Redis lost everything."""
     with team.worker() as worker:
         team.qdrant.kill()
         team.submit("a")
@@ -423,6 +423,6 @@ def test_a_worker_survives_a_restart_of_redis(team: Team) -> None:
 def test_a_worker_refuses_invalid_settings(
     environment: dict[str, str], only: list[str], message: str, tmp_path: Path
 ) -> None:
-    """Without a server or with an unknown queue, it reports an error and does not start."""
+    """Without the servers or with an unknown queue, it raises an error and does not start."""
     with pytest.raises(ConfigurationError, match=message):
         run(load({}, tmp_path, environment), only=only)

@@ -1,4 +1,4 @@
-"""What is removed from a data directory, and what stays."""
+"""Which parts of a data directory the cleaning removes, and which it keeps."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("own_home")
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """The data directory of all projects."""
+    """The data directory that all projects share."""
     return tmp_path / "data"
 
 
@@ -36,7 +36,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def make(folder: Path) -> Path:
-    """A project with one skill."""
+    """Create a project with one skill."""
     text = f"---\nname: baking\ndescription: Bake sourdough bread in {folder.name}.\n---\n"
     write(folder / "skills" / "baking" / "SKILL.md", text)
     return folder
@@ -49,7 +49,7 @@ def index(project: Path, settings: Settings | None = None) -> Stats:
 
 
 def assert_searches(project: Path, settings: Settings | None = None) -> None:
-    """A project is searched by words and meaning, without being indexed again."""
+    """Check that a project can be searched by words and meaning without another indexing."""
     with Repertory(settings or settings_of(project), project) as repertory:
         assert repertory.is_indexed
         answer = repertory.search(Query(text="make a loaf"))
@@ -57,24 +57,24 @@ def assert_searches(project: Path, settings: Settings | None = None) -> None:
 
 
 def later() -> float:
-    """A time at which nothing is recent."""
+    """A time at which nothing counts as recent."""
     return time.time() + GRACE_S + 1
 
 
 def unused(data: Path, now: float | None = None) -> dict[str, Unused]:
-    """What can be removed, by the name of its first path."""
+    """The removable parts, by the name of their first path."""
     return {one.paths[0].name: one for one in find(data, now or later())}
 
 
 def clean(data: Path) -> set[Kind]:
-    """Remove what can be removed, and then there is nothing more."""
+    """Remove all removable parts, check that none is left, and return their kinds."""
     removed = {one.kind for one in remove(data, find(data, later()))}
     assert find(data, later()) == []
     return removed
 
 
-def test_what_is_used_stays(data: Path, project: Path) -> None:
-    """Nothing of a directory that exists is removed; a missing data directory is empty."""
+def test_the_index_of_an_existing_directory_stays(data: Path, project: Path) -> None:
+    """Cleaning changes no file. A missing data directory has nothing to remove."""
     assert find(data, later()) == []
     index(project)
     before = sorted(data.rglob("*"))
@@ -83,7 +83,7 @@ def test_what_is_used_stays(data: Path, project: Path) -> None:
 
 
 def test_the_index_of_a_directory_that_is_gone_is_removed(data: Path, project: Path) -> None:
-    """At once, with its notes, its keyword index and its aliases; other directories search on."""
+    """It is removed at once, with its notes; the index of another directory still works."""
     other = make(project.parent / "other")
     index(other)
     kept = {*data.rglob("*")}
@@ -94,7 +94,7 @@ def test_the_index_of_a_directory_that_is_gone_is_removed(data: Path, project: P
     assert unused(data, time.time())[collection].size > 0
     assert clean(data) == {Kind.INDEX, Kind.NOTES}
     left = {path for path in {*data.rglob("*")} - kept if not path.name.endswith(".lock")}
-    # What people decided cannot be made again.
+    # Reviews are decisions of people and cannot be recreated.
     assert {path.parent for path in left} <= {data / "models" / "digests", data / "reviews"}
     assert_searches(other)
 
@@ -103,7 +103,7 @@ CONFIG = '[[sources]]\ntype = "skills"\npath = "project/skills"\nname = "mine"\n
 
 
 def test_an_index_that_was_replaced_is_removed(data: Path, project: Path) -> None:
-    """Its vectors stay, so that going back embeds nothing."""
+    """Its cached vectors stay, so returning to the old configuration embeds nothing."""
     old = index(project).collection
     write(project / "repertory.toml", CONFIG.replace("project/", ""))
     new = index(project).collection
@@ -118,7 +118,7 @@ def test_an_index_that_was_replaced_is_removed(data: Path, project: Path) -> Non
 
 
 def test_several_indexes_of_one_directory_stay(data: Path, project: Path) -> None:
-    """One for each named configuration."""
+    """A directory has one index for each named configuration."""
     named = settings_of(project, config=str(write(project.parent / "one.toml", CONFIG)))
     index(project)
     index(project, named)
@@ -127,8 +127,8 @@ def test_several_indexes_of_one_directory_stay(data: Path, project: Path) -> Non
     assert_searches(project, named)
 
 
-def test_what_a_process_uses_stays(data: Path, project: Path) -> None:
-    """An open collection, and everything of a directory whose server runs."""
+def test_parts_in_use_by_a_process_stay(data: Path, project: Path) -> None:
+    """These are open collections, and all parts of a directory whose server runs."""
     collection = index(project).collection
     settings = settings_of(project)
     with the_only_server(settings, project):
@@ -145,7 +145,7 @@ def test_what_a_process_uses_stays(data: Path, project: Path) -> None:
 
 
 def test_an_index_of_an_unknown_directory_stays(data: Path, project: Path) -> None:
-    """Older versions did not store which directory it belongs to."""
+    """Older versions did not store which directory an index belongs to."""
     index(project)
     for file in (data / "workspaces").glob("*.directory.json"):
         file.unlink()
@@ -154,7 +154,7 @@ def test_an_index_of_an_unknown_directory_stays(data: Path, project: Path) -> No
 
 
 def test_the_remains_of_killed_processes_are_removed(data: Path, project: Path) -> None:
-    """Unfinished files that are not recent, caches that were set aside, notes of servers."""
+    """They are old unfinished files, corrupt caches that were set aside, and notes of servers."""
     index(project)
     write_atomically(data / "keys" / "0123456789abcdef.json", b"[]")
     remains = {
@@ -183,8 +183,8 @@ def test_the_remains_of_killed_processes_are_removed(data: Path, project: Path) 
     assert_searches(project)
 
 
-def test_files_of_others_in_the_folder_stay(data: Path, project: Path) -> None:
-    """The data directory may be a folder with other files, which have names of their own."""
+def test_foreign_files_in_the_data_directory_stay(data: Path, project: Path) -> None:
+    """The data directory may be a folder that also holds other files."""
     index(project)
     others = [
         "servers/prod.json",
@@ -200,8 +200,8 @@ def test_files_of_others_in_the_folder_stay(data: Path, project: Path) -> None:
 
 
 @pytest.mark.usefixtures("own_engine")
-def test_a_graph_of_weights_that_are_gone_is_removed(data: Path, project: Path) -> None:
-    """Such as those of a virtual environment that was deleted."""
+def test_an_optimised_model_without_its_weights_is_removed(data: Path, project: Path) -> None:
+    """The weights may have been in a virtual environment that was deleted or upgraded."""
     index(project)
     (used,) = (data / "models" / "optimised").glob("*.ort")
     weights = write(project.parent / "model.onnx", "weights")

@@ -1,4 +1,4 @@
-"""The client, against a real server and against invalid answers."""
+"""The client of the query service, against a real server and against invalid answers."""
 
 import json
 import socket
@@ -54,7 +54,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
 
 @pytest.fixture(scope="module")
 def client(running: RunningService) -> Iterator[Client]:
-    """A client of that server."""
+    """A client of the server."""
     with served(running) as url:
         yield Client(f"{url}/")
 
@@ -72,7 +72,9 @@ def client(running: RunningService) -> Iterator[Client]:
         Query(text="100 % & more? #é+漢字"),
     ],
 )
-def test_answers_equal_the_engines(client: Client, running: RunningService, query: Query) -> None:
+def test_answers_equal_answers_of_the_engine(
+    client: Client, running: RunningService, query: Query
+) -> None:
     """Hits and evidence arrive unchanged."""
     answer = client.search(query)
 
@@ -84,10 +86,10 @@ def test_answers_equal_the_engines(client: Client, running: RunningService, quer
 @pytest.mark.parametrize(
     "query", [Query(text="rotate API keys", limit=1), Query(text="wriet", where=FILTERED)]
 )
-def test_an_explanation_equals_the_engines(
+def test_an_explanation_equals_the_explanation_of_the_engine(
     client: Client, running: RunningService, query: Query, item: str
 ) -> None:
-    """Of shown, hidden and filtered items, by id and by name."""
+    """The item may be shown, hidden or filtered out, and given by id or by name."""
     found = client.explain(query, item)
 
     assert found == running.service.explain(query, item)
@@ -101,14 +103,14 @@ def test_an_unknown_item_cannot_be_explained(client: Client) -> None:
 
 
 def test_invalid_unicode_is_replaced(client: Client) -> None:
-    """A shell may pass bytes that are not text."""
+    """A shell may pass bytes that are not valid text."""
     assert client.search(Query(text="rotate keys \udcff")).query == "rotate keys ?"
 
 
 def test_entries_are_read_in_pages(
     client: Client, running: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All arrive in order, each once."""
+    """All entries arrive in order, each once."""
     monkeypatch.setattr(module, "PAGE_SIZE", 3)
     entries = client.entries()
     there = running.service.entries(Filter())
@@ -120,10 +122,10 @@ def test_entries_are_read_in_pages(
     assert {entry.kind for entry in client.entries(FILTERED)} == {Kind.SKILL}
 
 
-def test_the_pages_of_a_release_that_counts_them_end(
+def test_reading_pages_ends_with_an_older_server(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It gives the first page for each id that a page comes after."""
+    """An older release ignores `after` and repeats the first page."""
     expected = client.entries()
     page_of, asked = client.page, []
 
@@ -140,7 +142,7 @@ def test_the_pages_of_a_release_that_counts_them_end(
 
 
 def test_items_are_complete(client: Client, running: RunningService) -> None:
-    """This holds for any id; for an unknown one the error suggests a similar id."""
+    """An unknown id is an error that suggests a similar id."""
     for entry in client.entries():
         assert client.item(entry.id) == running.service.item(entry.id)
     with pytest.raises(UnknownItemError, match="did you mean project/key-rotation"):
@@ -148,7 +150,7 @@ def test_items_are_complete(client: Client, running: RunningService) -> None:
 
 
 def test_stats_and_jobs_are_read(client: Client, running: RunningService) -> None:
-    """Statistics and failed jobs are read, and failed jobs are retried."""
+    """Statistics and failed jobs arrive; a retry of unknown jobs retries nothing."""
     failure = Failure(
         id="f1", collection="c", items={"a": ""}, error="It is odd.", at=1.0, attempts=3
     )
@@ -171,7 +173,7 @@ def test_a_rebuild_is_started(client: Client) -> None:
 
 
 def test_only_a_call_ends_with_its_caller(client: Client) -> None:
-    """What else a cancelled request asks is answered: a lost server would be looked for."""
+    """Other requests of a cancelled caller complete, so the server does not look lost."""
     with waiting():
         late = copy_context()
     assert late.run(client.remote.is_alive, 30.0)
@@ -181,14 +183,14 @@ def test_only_a_call_ends_with_its_caller(client: Client) -> None:
 
 
 def test_health_is_checked(client: Client) -> None:
-    """A server that answers is alive; one that does not is not."""
+    """A server that answers is alive; an unreachable one is not."""
     assert client.remote.is_alive(5.0)
     assert not Client(f"http://127.0.0.1:{free_port()}").remote.is_alive(5.0)
 
 
 @contextmanager
 def answering(status: int, body: bytes, *headers: tuple[str, str]) -> Iterator[Client]:
-    """A client of a server that gives one answer to every request."""
+    """A client of a server that answers every request in the same way."""
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.send_response(status)
@@ -222,7 +224,7 @@ def problem(status: int, error: object = "") -> bytes:
 def test_a_problem_becomes_the_matching_error(
     status: int, error: type[RepertoryError], message: str
 ) -> None:
-    """Its message is unchanged."""
+    """The error has the message of the problem."""
     with (
         answering(status, problem(status)) as client,
         pytest.raises(error, match=message) as raised,
@@ -244,7 +246,7 @@ def test_a_problem_becomes_the_matching_error(
 def test_an_error_of_the_server_is_raised_by_the_client(
     status: int, error: type[RepertoryError]
 ) -> None:
-    """The problem names its class; the message is the same."""
+    """The problem names the class of the error; the message is the same."""
     server = answering(status, problem(status, error.__name__))
     with server as client, pytest.raises(error, match=r"^It is so\.$") as raised:
         client.stats()
@@ -256,7 +258,7 @@ def test_an_error_of_the_server_is_raised_by_the_client(
     ["", "UnknownError", "__doc__", "__builtins__", "Exception", "x" * 9_999, "é\0", 5, None, {}],
 )
 def test_a_foreign_error_class_is_ignored(error: object) -> None:
-    """Only our own errors are raised; otherwise the status decides."""
+    """Only errors of Repertory are raised; for other names the status decides."""
     with answering(422, problem(422, error)) as client, pytest.raises(RepertoryError) as raised:
         client.stats()
     assert type(raised.value) in (UsageError, StoreError)
@@ -282,8 +284,8 @@ def test_an_answer_of_another_program_is_an_error(status: int, body: bytes, mess
 
 
 @pytest.mark.parametrize("path", ["/contents", "/items"])
-def test_a_running_server_of_another_release_is_named_as_the_reason(path: str) -> None:
-    """One that was started before an upgrade lacks an operation, or a parameter."""
+def test_a_missing_operation_is_explained_by_another_release(path: str) -> None:
+    """A server that was started before an upgrade may lack an operation or a parameter."""
     asked = []
     refused = {**json.loads(problem(422, "UsageError")), "detail": "It is no use: after: unknown."}
 
@@ -304,7 +306,7 @@ def test_a_running_server_of_another_release_is_named_as_the_reason(path: str) -
 
 
 def test_a_server_proves_itself_before_it_gets_the_token() -> None:
-    """A program that cannot gets nothing; a server that has started again is another one."""
+    """A server without proof never receives the token; a restarted server is another one."""
     asked: list[tuple[str, str | None]] = []
     tokens = iter(["other", "own", "other"])
 
@@ -332,15 +334,15 @@ def test_a_server_proves_itself_before_it_gets_the_token() -> None:
     ]
 
 
-def test_an_answer_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more than the maximum is read."""
+def test_the_size_of_an_answer_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A larger answer is an error."""
     monkeypatch.setattr(remote, "MAX_ANSWER_SIZE", 100)
     with answering(200, b" " * 101) as client, pytest.raises(StoreError, match="too large"):
         client.stats()
 
 
 def test_a_silent_server_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client waits, but not forever."""
+    """The error is the same as for an unreachable server."""
     monkeypatch.setattr(remote, "ANSWER_TIMEOUT_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         client = Client(f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -375,7 +377,7 @@ def test_an_invalid_url_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize("key", ["two\r\nlines: x", "ключ"])
 def test_an_invalid_key_is_refused(key: str) -> None:
-    """It is neither sent nor shown."""
+    """The key is neither sent nor shown."""
     with pytest.raises(ConfigurationError) as raised:
         Client("http://localhost", key)
     assert key not in str(raised.value)

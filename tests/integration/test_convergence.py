@@ -1,7 +1,7 @@
-"""The law of the team server: whatever happens to jobs, the index equals the sources in the end.
+"""The team server converges: whatever happens to jobs, the index finally equals the sources.
 
-The end is asserted while others keep saving: a server that is used is never silent. What a query
-process serves is compared, too.
+This is asserted while saves continue, since a server in use is never silent. The entries that a
+query process serves are compared, too.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ NAMES = [f"skill-{number}" for number in range(6)]
 LONG = "".join(f"## Part {n}\n" + f"Plain words of part {n} about nothing. " * 30 for n in range(4))
 BODIES = ["", "Short.", LONG, LONG.replace("Part 3", "Last part")]
 POISON = "poison"
-LISTED = 2  # failures that are kept
+LISTED = 2  # failures that the list keeps
 SMALL: dict[ModuleType, dict[str, float]] = {
     coordinator: {"MAX_PENDING": 3},
     generations: {"MIN_DELTAS": 2, "SNAPSHOT_INTERVAL_S": 1.0},
@@ -66,18 +66,18 @@ SMALL: dict[ModuleType, dict[str, float]] = {
     verification: {"OVERLAP": 2, "SLICE": 2},
     write: {"BATCH_SIZE": 1},
 }
-ROUNDS = 60  # seconds until all is indexed, whatever others save meanwhile
+ROUNDS = 60  # seconds until everything is indexed, although saves continue
 
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for no announcement: the clock is the test's own."""
+    """Do not wait for announcements, because the tests control the clock."""
     for name in ("POLL_INTERVAL_S", "FIRST_POLL_S"):
         monkeypatch.setattr(f"repertory.search.live.{name}", 0.001)
 
 
 def empty_store(folder: Path) -> VectorStore:
-    """Qdrant Edge, or the server of REPERTORY_TEST_QDRANT_URL without what is on it."""
+    """Qdrant Edge, or the server at REPERTORY_TEST_QDRANT_URL after dropping its collections."""
     url = os.environ.get("REPERTORY_TEST_QDRANT_URL")
     if not url:
         return EdgeStore(folder)
@@ -88,7 +88,7 @@ def empty_store(folder: Path) -> VectorStore:
 
 
 class Picky(WordsEngine):
-    """An engine that some texts are too much for."""
+    """An engine that refuses to embed poisonous texts."""
 
     refuses = True
     refused = 0
@@ -102,9 +102,9 @@ class Picky(WordsEngine):
 
 
 class Server(RuleBasedStateMachine):
-    """Two watch services, a worker, a query process, and a queue that loses and repeats."""
+    """Two watch services, a worker, a query process, and a queue that loses and repeats jobs."""
 
-    announcements = MAX_ANNOUNCEMENTS  # that are kept
+    announcements = MAX_ANNOUNCEMENTS  # the number that is kept
 
     def __init__(self) -> None:
         super().__init__()
@@ -133,7 +133,7 @@ class Server(RuleBasedStateMachine):
         self.live = self.new_live()
 
     def new_live(self) -> LiveSearch:
-        """The search of a query process that starts now."""
+        """The search of a new query process."""
         return LiveSearch(
             store=self.store,
             coordination=self.coordination,
@@ -156,21 +156,21 @@ class Server(RuleBasedStateMachine):
         )
 
     def new_watch(self, skew: float) -> Coordinator:
-        """A watch service that starts now, on a machine whose clock is wrong."""
+        """A new watch service on a machine whose clock is wrong by `skew` seconds."""
         watch = Coordinator(
             store=self.store,
             queue=self.queue,
             coordination=self.coordination,
             active=NAMESPACE,
             clock=lambda: self.time,
-            now=lambda: 10_000_000.0 + skew,  # and stands still
+            now=lambda: 10_000_000.0 + skew,  # this clock also stands still
         )
         watch.adopt(Catalogue(self.folders))
         return watch
 
     @initialize()
     def one_item_exists(self) -> None:
-        """Start with an item, since an empty folder is a case of its own."""
+        """Start with one item, since an empty folder is a special case."""
         self.team.write("always", "Here", "")
         self.scan()
 
@@ -182,7 +182,7 @@ class Server(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES), version=st.sampled_from("12"))
     def save_what_fails(self, name: str, version: str) -> None:
-        """Save a text that the model fails at."""
+        """Save a text that the model cannot embed."""
         self.team.write(name, f"{POISON} {version}", "")
         self.scan()
 
@@ -222,7 +222,7 @@ class Server(RuleBasedStateMachine):
     @precondition(lambda self: self.queue.jobs)
     @rule(place=st.integers(0, 50), keep=st.booleans())
     def deliver(self, place: int, keep: bool) -> None:
-        """Do a job out of order, perhaps to be done again later."""
+        """Do a job out of order, perhaps leaving it in the queue to be repeated."""
         place %= len(self.queue.jobs)
         job, queue_name = self.queue.jobs[place] if keep else self.queue.jobs.pop(place)
         attempt(
@@ -251,7 +251,7 @@ class Server(RuleBasedStateMachine):
 
     @rule(what=st.sampled_from(["deltas", "tombstones", "snapshots", "failures", "jobs"]))
     def evict(self, what: str) -> None:
-        """Redis throws something away to make room."""
+        """Let Redis evict data to make room."""
         match what:
             case "tombstones":
                 self.day += RETENTION_S
@@ -280,7 +280,7 @@ class Server(RuleBasedStateMachine):
     @precondition(lambda self: self.former)
     @rule(scans=st.booleans())
     def act_as_former(self, scans: bool) -> None:
-        """The former watch service is resumed for a moment, with what it last read."""
+        """Resume the former watch service for a moment, with its outdated state."""
         assert self.former
         if scans:
             self.former.observe(scan_source(self.team))
@@ -288,7 +288,7 @@ class Server(RuleBasedStateMachine):
 
     @rule()
     def restart_query_process(self) -> None:
-        """A query process ends, and another one takes its place."""
+        """Replace the query process."""
         self.live.close()
         self.live = self.new_live()
 
@@ -299,7 +299,7 @@ class Server(RuleBasedStateMachine):
         self.queue.begin(self.watch.status().configuration, int(target.rpartition("_g")[2]) + 1)
 
     def teardown(self) -> None:
-        """In the end all that can be indexed is, and what fails is not tried for ever."""
+        """Finally everything embeddable is indexed, and failing items are not retried for ever."""
         try:
             self.team.is_unreadable = False
             self.former = None
@@ -322,15 +322,15 @@ class Server(RuleBasedStateMachine):
             self.home.cleanup()
 
     def all_come_and_go(self) -> None:
-        """Save and remove all items, and store the keyword index after both."""
+        """Save and then remove all items, and store the keyword index after each step."""
         for change in (lambda name: self.team.write(name, "Here", ""), self.team.delete):
             for name in NAMES:
                 change(name)
             self.keep_saving(lambda: not self.differing())
             self.queue.keep_keywords(self.watch.active)
 
-    def keep_saving(self, is_so: Callable[[], bool], rounds: int = ROUNDS) -> None:
-        """Save one item every second, while jobs are done, until something holds."""
+    def keep_saving(self, condition: Callable[[], bool], rounds: int = ROUNDS) -> None:
+        """Save one item every second, while jobs are done, until a condition is true."""
         for number in range(rounds):
             self.saves += 1
             self.team.write("busy", f"Version {self.saves}", "")
@@ -338,12 +338,12 @@ class Server(RuleBasedStateMachine):
                 self.watch.reconcile()
             self.scan()
             self.do_all()
-            if is_so() and not self.watch.status().pending:
+            if condition() and not self.watch.status().pending:
                 return
         assert rounds < ROUNDS, f"{self.differing()} of {self.expected().keys()}"
 
     def do_all(self) -> None:
-        """Do every job, and take in what was done."""
+        """Do every job, and let the watch and the query process read the results."""
         for _ in range(20):
             while self.queue.jobs:
                 self.deliver(place=0, keep=False)
@@ -353,16 +353,16 @@ class Server(RuleBasedStateMachine):
         self.live.step()
 
     def expected(self) -> dict[str, str]:
-        """The hash of each item of the folders."""
+        """The hashes of the folders' items, by id."""
         items = [item for folder in self.folders for item in folder.items.values()]
         return {item.id: item.metadata_hash() for item in items}
 
     def poisoned(self) -> set[str]:
-        """The items that cannot be embedded."""
+        """The ids of the items that cannot be embedded."""
         return {item.id for item in self.team.items.values() if POISON in item.description}
 
     def differing(self, but: str = "team/busy") -> set[str]:
-        """The items that are stored or served otherwise than in the folders, but one."""
+        """The ids, except one, whose stored or served hash differs from the folders."""
         expected = self.expected()
         name = self.store.alias(NAMESPACE)
         if name is None or self.live.verification is None:
@@ -384,7 +384,7 @@ class Server(RuleBasedStateMachine):
 
 
 class LargeServer(Server):
-    """The same where few items are many: nothing is compared, sent, announced or read at once."""
+    """A server with tiny limits, so that a few items already need several steps of everything."""
 
     announcements = 3
 
@@ -405,8 +405,8 @@ class LargeServer(Server):
 
 @pytest.mark.parametrize("calls", range(12))
 @pytest.mark.parametrize("removes", [False, True])
-def test_a_worker_ends_between_any_two_of_its_calls(calls: int, removes: bool) -> None:
-    """What it wrote and did not announce is served nevertheless."""
+def test_a_worker_that_dies_between_two_calls_loses_nothing(calls: int, removes: bool) -> None:
+    """Items that it wrote but did not announce are served nevertheless."""
     server = Server()
     server.one_item_exists()
     server.save(name=NAMES[0], words="a", body="")
@@ -422,10 +422,10 @@ def test_a_worker_ends_between_any_two_of_its_calls(calls: int, removes: bool) -
 
 
 @pytest.mark.parametrize("removes", [False, True])
-def test_the_watch_announces_what_its_worker_did_not(
+def test_the_watch_announces_writes_that_a_dead_worker_did_not(
     removes: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is served as soon as the job counts as lost, without any verification."""
+    """They are served once their job counts as lost, without any verification."""
     monkeypatch.setattr(Verifier, "step", lambda *_: False)
     server = Server()
     server.one_item_exists()
@@ -446,7 +446,7 @@ def test_the_watch_announces_what_its_worker_did_not(
     server.teardown()
 
 
-TestConvergence = pytest.mark.timeout(900)(Server.TestCase)  # a server of its own takes minutes
+TestConvergence = pytest.mark.timeout(900)(Server.TestCase)  # takes minutes with a Qdrant server
 TestConvergenceOfMany = pytest.mark.timeout(900)(LargeServer.TestCase)
 TestConvergence.settings = TestConvergenceOfMany.settings = hypothesis_settings(
     max_examples=20, stateful_step_count=25

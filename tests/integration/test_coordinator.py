@@ -31,7 +31,7 @@ def team(steer: Steer) -> SteeredTeam:
 
 
 def test_a_lost_save_is_sent_again_while_others_are_saved(team: SteeredTeam) -> None:
-    """It takes at most 20 s, however many other saves are confirmed and reconciled meanwhile."""
+    """It takes at most 20 s, despite other saves, confirmations and reconciles."""
     (folder,) = team.folders
     folder.write("urgent")
     team.scan()
@@ -57,7 +57,7 @@ def test_a_lost_save_is_sent_again_while_others_are_saved(team: SteeredTeam) -> 
 def test_a_text_that_cannot_be_read_now_is_sent_later(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Texts lie on a disk; the error is shown, and the item is not forgotten."""
+    """Texts are read from the disk; a failure is reported, and the item stays pending."""
     (folder,) = team.folders
     folder.write("b")
 
@@ -74,8 +74,8 @@ def test_a_text_that_cannot_be_read_now_is_sent_later(
     assert team.indexed() == {"team/a", "team/b"}
 
 
-def test_a_lost_save_is_sent_again_once_in_a_while(team: SteeredTeam) -> None:
-    """Each time it is lost, and no more often than every 15 s."""
+def test_a_lost_save_is_sent_again_at_intervals(team: SteeredTeam) -> None:
+    """It is sent each time it is lost, but at most every 15 s."""
     (folder,) = team.folders
     folder.write("b")
     team.scan()
@@ -90,8 +90,8 @@ def test_a_lost_save_is_sent_again_once_in_a_while(team: SteeredTeam) -> None:
     assert all(LOST_AFTER_S <= gap <= LOST_AFTER_S + 2 for gap in gaps)
 
 
-def test_what_waits_is_not_lost(team: SteeredTeam) -> None:
-    """While no worker takes jobs, the queue does not grow, reconciled or not."""
+def test_waiting_jobs_are_not_sent_again(team: SteeredTeam) -> None:
+    """Without workers the queue does not grow, even after a reconcile."""
     (folder,) = team.folders
     for name in "bcd":
         folder.write(name)
@@ -106,10 +106,10 @@ def test_what_waits_is_not_lost(team: SteeredTeam) -> None:
     assert team.indexed() == {"team/b", "team/c", "team/d"}
 
 
-def test_what_could_not_be_queued_is_sent_soon(team: SteeredTeam) -> None:
-    """When the queue fails half way, the other half is not sent twice."""
+def test_jobs_that_a_full_queue_refused_are_sent_soon(team: SteeredTeam) -> None:
+    """If the queue fails half-way, only the other half is sent again."""
     (folder,) = team.folders
-    for number in range(40):  # two jobs
+    for number in range(40):  # enough for two jobs
         folder.write(f"s{number:02}")
     team.queue.room = 1
     team.scan()
@@ -123,8 +123,8 @@ def test_what_could_not_be_queued_is_sent_soon(team: SteeredTeam) -> None:
     assert len(team.indexed()) == 41
 
 
-def test_an_older_write_confirms_no_newer_one(team: SteeredTeam) -> None:
-    """Of two saves of an item the second is lost; it is awaited, and sent again."""
+def test_an_older_write_does_not_confirm_a_newer_one(team: SteeredTeam) -> None:
+    """The second of two saves of an item is lost; it stays pending and is sent again."""
     (folder,) = team.folders
     folder.write("a", "First")
     team.scan()
@@ -139,21 +139,21 @@ def test_an_older_write_confirms_no_newer_one(team: SteeredTeam) -> None:
 
 
 def test_a_late_write_is_corrected_without_a_reconcile(team: SteeredTeam) -> None:
-    """An item is saved, saved again and set back, and the last job is lost unnoticed."""
+    """An item is saved, saved again and reverted, and the last job is lost unnoticed."""
     (folder,) = team.folders
     for text in ("First", "Second", "First"):
         folder.write("a", text)
         team.scan()
     team.deliver("team/a")
-    team.tick()  # it confirms the third save, which has the same text
+    team.tick()  # the first save confirms the third, which has the same text
     assert not team.coordinator.status().pending
     del team.queue.jobs[1]
     team.work()
     assert team.hashes() == {"team/a": folder.items["a"].metadata_hash()}
 
 
-def test_a_removal_on_its_way_is_not_sent_again(team: SteeredTeam) -> None:
-    """A reconcile finds the item still stored, and waits."""
+def test_a_waiting_removal_is_not_sent_again(team: SteeredTeam) -> None:
+    """A reconcile finds the item still stored, but the removal is already queued."""
     (folder,) = team.folders
     folder.write("b")
     team.scan()
@@ -167,8 +167,8 @@ def test_a_removal_on_its_way_is_not_sent_again(team: SteeredTeam) -> None:
     assert team.indexed() == {"team/a"}
 
 
-def test_revisions_do_not_go_back_after_a_reconcile(team: SteeredTeam) -> None:
-    """The time of day stands still, and what was sent is not stored yet."""
+def test_revisions_increase_across_reconciles(team: SteeredTeam) -> None:
+    """The clock stands still, and the sent items are not stored yet."""
     (folder,) = team.folders
     for text in ("First", "Second", "Third"):
         folder.write("a", text)
@@ -181,8 +181,8 @@ def test_revisions_do_not_go_back_after_a_reconcile(team: SteeredTeam) -> None:
     assert team.hashes() == {"team/a": folder.items["a"].metadata_hash()}
 
 
-def test_a_failure_is_not_tried_again_by_itself(team: SteeredTeam) -> None:
-    """Neither after a restart; an older version stays indexed, and is not the source's."""
+def test_a_failed_item_is_not_retried_automatically(team: SteeredTeam) -> None:
+    """This includes a restart. The older version stays indexed and still counts."""
     (folder,) = team.folders
     folder.write("a", "Bad")
     folder.write("bad")
@@ -200,7 +200,7 @@ def test_a_failure_is_not_tried_again_by_itself(team: SteeredTeam) -> None:
 
 
 def test_searches_say_that_an_item_has_failed(team: SteeredTeam) -> None:
-    """Until it is indexed: what is found instead is older than its file."""
+    """The notice stays until the item is indexed, since the index has an older version."""
 
     def notices() -> tuple[str, ...]:
         return KnownSources().after(team.coordinator.status(), "").every_notice(1)
@@ -225,7 +225,7 @@ def test_searches_say_that_an_item_has_failed(team: SteeredTeam) -> None:
 def test_a_failure_can_be_retried(
     team: SteeredTeam, restarted: bool, ids: list[str] | None
 ) -> None:
-    """What the source offers is sent at once, with a new revision."""
+    """The current text is sent at once, and only once."""
     (folder,) = team.folders
     folder.write("bad")
     team.scan()
@@ -247,8 +247,8 @@ def test_a_failure_can_be_retried(
     assert not team.coordinator.status().pending
 
 
-def test_a_failed_removal_is_retried_as_well(team: SteeredTeam) -> None:
-    """Until then the item stays indexed, and nothing is sent."""
+def test_a_failed_removal_can_be_retried(team: SteeredTeam) -> None:
+    """Until the retry the item stays indexed, and nothing is sent."""
     (folder,) = team.folders
     folder.write("b")
     team.scan()
@@ -265,8 +265,8 @@ def test_a_failed_removal_is_retried_as_well(team: SteeredTeam) -> None:
     assert team.indexed() == {"team/a"}
 
 
-def test_a_retry_never_raises_the_dead(team: SteeredTeam) -> None:
-    """A failed save is retried long after its item was deleted, while no watch service ran."""
+def test_a_retry_does_not_restore_a_deleted_item(team: SteeredTeam) -> None:
+    """A failed save is retried after its item was deleted while no watch service ran."""
     (folder,) = team.folders
     folder.write("bad")
     team.scan()
@@ -279,8 +279,8 @@ def test_a_retry_never_raises_the_dead(team: SteeredTeam) -> None:
     assert not team.queue.jobs
 
 
-def test_more_failures_than_are_listed_are_not_tried_again(team: SteeredTeam) -> None:
-    """They end no rebuild either, which tries each of them once."""
+def test_failures_beyond_the_listed_ones_are_not_retried(team: SteeredTeam) -> None:
+    """A rebuild tries each of them once, and completes."""
     (folder,) = team.folders
     bad = [f"bad-{number}" for number in range(FEW * 3)]
     for name in bad:
@@ -309,7 +309,7 @@ def test_more_failures_than_are_listed_are_not_tried_again(team: SteeredTeam) ->
 
 
 def test_failures_are_read_only_when_they_change(team: SteeredTeam) -> None:
-    """Whatever is pending or has failed."""
+    """Pending and failed items cause no further reads."""
     (folder,) = team.folders
     folder.write("bad")
     folder.write("b")
@@ -327,8 +327,8 @@ def test_failures_are_read_only_when_they_change(team: SteeredTeam) -> None:
     assert team.failures.reads > reads
 
 
-def test_a_failure_leaves_the_list_with_its_text(team: SteeredTeam) -> None:
-    """When its item changes, when it is deleted, or when it is written after all."""
+def test_a_failure_is_removed_when_its_item_changes(team: SteeredTeam) -> None:
+    """It is also removed when the item is deleted or written after all."""
     (folder,) = team.folders
     for name in ("changed", "deleted", "written"):
         folder.write(name)
@@ -353,7 +353,7 @@ def test_a_failure_leaves_the_list_with_its_text(team: SteeredTeam) -> None:
 
 
 def test_failures_are_kept_while_sources_are_unread(team: SteeredTeam) -> None:
-    """After a restart, and while a source is away, their items may be as they were."""
+    """After a restart, or while a source is unreadable, its items may be unchanged."""
     more = Folder("more", "x")
     team.adopt(*team.folders, more)
     team.work()
@@ -380,7 +380,7 @@ def test_failures_are_kept_while_sources_are_unread(team: SteeredTeam) -> None:
 def test_refusing_an_empty_configuration_costs_few_reads(
     team: SteeredTeam, is_unreadable: bool
 ) -> None:
-    """While a configuration without items is refused, the store is read only now and then."""
+    """A configuration without items is refused, and the store is then read only occasionally."""
     empty = Folder("other")
     empty.is_unreadable = is_unreadable
     team.adopt(empty)
@@ -402,7 +402,7 @@ def test_refusing_an_empty_configuration_costs_few_reads(
 
 
 def test_a_lost_save_does_not_wait_for_the_end_of_a_build(team: SteeredTeam) -> None:
-    """Queued jobs of a build do not hide that a save was lost."""
+    """Queued jobs of a build do not hide the loss of a save."""
     (folder,) = team.folders
     team.rebuild()
     assert team.queues() == [QueueName.BUILDS]
@@ -414,7 +414,7 @@ def test_a_lost_save_does_not_wait_for_the_end_of_a_build(team: SteeredTeam) -> 
 
 
 def test_an_unavailable_store_resends_no_jobs(team: SteeredTeam) -> None:
-    """An outage of Qdrant loses no job, so the queue does not grow."""
+    """An outage of Qdrant loses no jobs, so the queue does not grow."""
     (folder,) = team.folders
     folder.write("b")
     team.scan()
@@ -428,7 +428,7 @@ def test_an_unavailable_store_resends_no_jobs(team: SteeredTeam) -> None:
 
 
 def test_a_deleted_item_returns_although_the_clock_was_set_back(team: SteeredTeam) -> None:
-    """An item that is created again after a restart at an earlier time is written at once."""
+    """An item that is created again after a restart with an earlier clock is written at once."""
     (folder,) = team.folders
     folder.write("b")
     team.scan()
@@ -450,7 +450,7 @@ def test_a_deleted_item_returns_although_the_clock_was_set_back(team: SteeredTea
 def test_a_late_write_of_a_watch_whose_clock_was_ahead_is_corrected(
     team: SteeredTeam, *, removes: bool
 ) -> None:
-    """Another watch took over while its job waited; no reconcile is needed."""
+    """Another watch took over while the job waited; no reconcile is needed."""
     (folder,) = team.folders
     team.now += 3_600
     folder.delete("a") if removes else folder.write("a", "Older words")
@@ -468,7 +468,7 @@ def test_a_late_write_of_a_watch_whose_clock_was_ahead_is_corrected(
 
 
 def test_a_gap_is_handled_when_the_store_is_back(team: SteeredTeam) -> None:
-    """Deltas that were lost during an outage are not treated as read."""
+    """Announcements that were lost during an outage are not treated as read."""
     (folder,) = team.folders
     folder.write("b")
     folder.write("c")
@@ -490,8 +490,8 @@ def test_a_gap_is_handled_when_the_store_is_back(team: SteeredTeam) -> None:
     assert team.indexed() == {"team/a", "team/b", "team/c", "team/d"}
 
 
-def test_a_collection_without_a_model_is_dropped_once_there_is_one(team: SteeredTeam) -> None:
-    """It is never active again; collections of other models stay."""
+def test_a_collection_without_a_model_is_dropped_once_a_model_is_used(team: SteeredTeam) -> None:
+    """It cannot become active again."""
     team.engine = Modelled("a test")
     team.coordinator.reconcile()
     team.tick()
@@ -505,7 +505,7 @@ def test_a_collection_without_a_model_is_dropped_once_there_is_one(team: Steered
 def test_a_release_with_another_recipe_builds_again(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server is upgraded while it runs: a new collection, and no recipes mixed in one."""
+    """The server is upgraded in operation; a collection never mixes two recipes."""
     (folder,) = team.folders
     before = team.store.alias(NAMESPACE) or ""
     for module in ("indexing.collection_names", "catalogue.item"):
@@ -525,7 +525,9 @@ def test_a_release_with_another_recipe_builds_again(
         assert [state.item for state in old.states()] == ["team/a"]
 
 
-def test_unreadable_jobs_leave_the_list_when_their_collection_is_whole(team: SteeredTeam) -> None:
+def test_unreadable_jobs_leave_the_list_when_their_collection_is_complete(
+    team: SteeredTeam,
+) -> None:
     """Their items were sent again meanwhile; a failed request stays until one succeeds."""
     (folder,) = team.folders
     unreadable = Failure(
@@ -550,7 +552,7 @@ def test_unreadable_jobs_leave_the_list_when_their_collection_is_whole(team: Ste
 
 
 def test_failures_are_dropped_with_their_collection(team: SteeredTeam) -> None:
-    """A collection that is no longer written to has no failures."""
+    """A collection that is no longer written has no failures."""
     (folder,) = team.folders
     folder.write("bad")
     team.scan()
@@ -566,7 +568,7 @@ def test_failures_are_dropped_with_their_collection(team: SteeredTeam) -> None:
 def test_a_build_is_published_when_it_can_be_searched_fast(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until then the previous one is searched, saves go on, and the store is asked in each poll."""
+    """Until its graph is ready, the old index is searched, and saves reach the new one."""
     asked: list[str] = []
     is_built = False
 
@@ -598,7 +600,7 @@ def test_a_build_is_published_when_it_can_be_searched_fast(
 def test_a_first_index_is_published_before_it_can_be_searched_fast(
     steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It replaces nothing."""
+    """It replaces no other index, so it does not wait for its graph."""
     monkeypatch.setattr(EdgeCollection, "is_ready", lambda _: False)
     team = steer(Folder("team", "a"))
     team.work()

@@ -1,4 +1,4 @@
-"""What the coordinator reports: of each source, of problems, and of what is not written yet."""
+"""The coordinator's status: the state of each source, problems, and pending changes."""
 
 import msgspec
 import pytest
@@ -31,7 +31,7 @@ def server() -> Folder:
 
 @pytest.fixture
 def team(steer: Steer, files: Folder, server: Folder) -> SteeredTeam:
-    """A team that has indexed both."""
+    """A team that has indexed both sources."""
     made = steer(files, server)
     made.work()
     return made
@@ -44,7 +44,7 @@ def state_of(team: SteeredTeam, source: Folder) -> SourceState:
 
 
 def test_each_source_has_a_state(team: SteeredTeam, files: Folder, server: Folder) -> None:
-    """What it is, how many items it has, and whether they are as it offers them."""
+    """The state has the type, the place, the number of items, and the number of stale ones."""
     first = state_of(team, server)
     assert (first.type, first.location, first.items) == ("skills", "nowhere", 2)
     assert (first.stale, first.error, first.is_starting, first.awaits_trust) == (
@@ -65,7 +65,7 @@ def test_each_source_has_a_state(team: SteeredTeam, files: Folder, server: Folde
 def test_a_source_that_was_not_scanned_is_starting(
     team: SteeredTeam, files: Folder, server: Folder
 ) -> None:
-    """Its indexed items are counted as soon as they are known, and none of them is stale."""
+    """Its indexed items are counted as soon as they are known, and are not stale."""
     team.start_unread()
     state = state_of(team, server)
     assert (state.is_starting, state.items, state.seen) == (True, 0, 0.0)
@@ -76,7 +76,7 @@ def test_a_source_that_was_not_scanned_is_starting(
 
 
 def is_late(team: SteeredTeam) -> bool:
-    """Whether searches say that changes are not searchable yet."""
+    """Whether searches show the notice that changes are not searchable yet."""
     known = KnownSources().after(team.coordinator.status(), configuration_of(team.active))
     return LATE in known.every_notice(1)
 
@@ -84,7 +84,7 @@ def is_late(team: SteeredTeam) -> bool:
 def test_searches_say_that_a_changed_configuration_is_not_searchable_yet(
     team: SteeredTeam, files: Folder, server: Folder
 ) -> None:
-    """Saves wait for its index as well; a rebuild of the same one keeps nothing waiting."""
+    """Saves wait for its index too. A rebuild of the same configuration delays no saves."""
     team.rebuild()
     team.wait(2 * LATE_S)
     assert team.coordinator.is_building
@@ -103,10 +103,10 @@ def test_searches_say_that_a_changed_configuration_is_not_searchable_yet(
     assert not is_late(team)
 
 
-def test_the_lists_of_the_searched_sources_are_reported_until_others_are_searched(
+def test_the_visibility_of_the_searched_sources_is_reported(
     team: SteeredTeam, files: Folder, server: Folder
 ) -> None:
-    """Also by a process that takes over: it reads the last report of the one before."""
+    """While another configuration is built, a new watch reads it from the last report."""
     files.visible_to = ("few",)
     team.tick()
     assert team.coordinator.status().former == {}
@@ -127,7 +127,7 @@ def test_the_lists_of_the_searched_sources_are_reported_until_others_are_searche
 def test_searches_say_that_a_large_change_is_not_searchable_yet(
     team: SteeredTeam, files: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until its last item is stored, however soon each batch is."""
+    """The notice stays until the last item is stored, although each batch is fast."""
     monkeypatch.setattr(ledger, "MAX_SAVED", 2)
     monkeypatch.setattr(coordinator, "MAX_PENDING", 1)
     for number in range(2 * round(LATE_S)):
@@ -147,10 +147,10 @@ def test_searches_say_that_a_large_change_is_not_searchable_yet(
     assert not is_late(team)
 
 
-def test_searches_say_that_the_watch_cannot_send_what_was_saved(
+def test_searches_say_that_the_watch_cannot_send_saves(
     team: SteeredTeam, files: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as one whose key for the store is refused, while searches use another one."""
+    """The store may refuse the watch's API key while searches use another one."""
 
     def refuse(_: object) -> dict[str, str]:
         raise StoreError("The Qdrant server refused us: check the API key.")
@@ -168,7 +168,7 @@ def test_searches_say_that_the_watch_cannot_send_what_was_saved(
 
 
 def test_a_first_index_is_not_late(steer: Steer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Searches say how many items it lacks."""
+    """Searches say instead how many items it lacks."""
     monkeypatch.setattr(ledger, "MAX_SAVED", 1)
     monkeypatch.setattr(coordinator, "MAX_PENDING", 1)
     made = steer(Folder("files", *"abcd"))
@@ -184,14 +184,14 @@ def test_a_first_index_is_not_late(steer: Steer, monkeypatch: pytest.MonkeyPatch
 def test_a_source_awaits_trust_unless_it_is_invalid(
     team: SteeredTeam, server: Folder, fault: str, expected: bool
 ) -> None:
-    """Trusting it would not help then."""
+    """Trust would not help an invalid source."""
     server.is_trusted = False
     server.fault = fault
     assert state_of(team, server).awaits_trust is expected
 
 
 def test_an_emptied_source_is_stale(team: SteeredTeam, server: Folder) -> None:
-    """Its items are kept, and it is named."""
+    """Its items are kept, and its state has an error."""
     server.items.clear()
     team.scan()
     state = state_of(team, server)
@@ -199,10 +199,10 @@ def test_an_emptied_source_is_stale(team: SteeredTeam, server: Folder) -> None:
     assert "suddenly empty" in state.error
 
 
-def test_a_source_whose_items_are_those_of_another_one_is_not_empty(
+def test_a_source_whose_items_another_source_offers_is_not_empty(
     team: SteeredTeam, files: Folder, server: Folder
 ) -> None:
-    """What it offers no more is removed."""
+    """Items that neither source offers any more are removed."""
     files.items["x"] = msgspec.structs.replace(server.items["x"], source="files")
     server.delete("y")
     team.scan()
@@ -213,7 +213,7 @@ def test_a_source_whose_items_are_those_of_another_one_is_not_empty(
 
 
 def test_the_items_of_the_searched_index_are_counted(team: SteeredTeam, server: Folder) -> None:
-    """While a build lacks them."""
+    """The build that runs does not have them yet."""
     server.is_unreadable = True
     team.scan()
     team.rebuild()
@@ -224,7 +224,7 @@ def test_the_items_of_the_searched_index_are_counted(team: SteeredTeam, server: 
 def test_problems_are_counted_and_the_first_are_listed(
     team: SteeredTeam, files: Folder, server: Folder
 ) -> None:
-    """Errors come first: of failing sources, then of the configuration."""
+    """Errors of failing sources come first, then errors and warnings of the configuration."""
     problems = [warning("repertory.toml", f"Warning {number}.") for number in range(MAX_PROBLEMS)]
     team.coordinator.adopt(Catalogue((files, server), (*problems, error("a", "An error."))))
     server.is_unreadable = True
@@ -238,7 +238,7 @@ def test_problems_are_counted_and_the_first_are_listed(
 
 
 def test_the_configuration_and_its_collection_are_named(steer: Steer) -> None:
-    """As soon as there are any; nothing can be built from a configuration without sources."""
+    """They are empty without sources; the collection is unknown until the first tick."""
     folder = Folder("team", "a")
     team = steer()
     assert team.coordinator.status().configuration == ""
@@ -250,8 +250,8 @@ def test_the_configuration_and_its_collection_are_named(steer: Steer) -> None:
     assert team.coordinator.status().collection == ""
 
 
-def test_what_is_not_written_yet_is_named(team: SteeredTeam, files: Folder) -> None:
-    """With its path, which a removed item no longer has."""
+def test_unwritten_items_are_named(team: SteeredTeam, files: Folder) -> None:
+    """Each has its path, which is empty for a removed item."""
     assert team.coordinator.unwritten == {}
     files.write("g")
     files.items["g"] = msgspec.structs.replace(files.items["g"], path="skills/g/SKILL.md")
@@ -264,8 +264,10 @@ def test_what_is_not_written_yet_is_named(team: SteeredTeam, files: Folder) -> N
     assert team.coordinator.unwritten == {}
 
 
-def test_it_is_busy_until_everything_is_written(team: SteeredTeam, files: Folder) -> None:
-    """From the scan on, unless nothing differs; a reconcile is no error."""
+def test_the_coordinator_is_busy_until_everything_is_written(
+    team: SteeredTeam, files: Folder
+) -> None:
+    """A scan without differences does not make it busy, and a reconcile is no error."""
     assert not team.coordinator.is_busy
     team.coordinator.observe(scan_source(files))
     assert not team.coordinator.is_busy

@@ -1,4 +1,4 @@
-"""Copies of items: they take no places of others, and a deleted one hides no living one."""
+"""Copies of an item share one place in the results, and a deleted copy hides no existing one."""
 
 import shutil
 from pathlib import Path
@@ -18,19 +18,19 @@ pytestmark = pytest.mark.usefixtures("own_home")
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """The folder of a project; the home is beside it."""
+    """The folder of a project; the home directory is beside it."""
     (tmp_path / "project").mkdir()
     return tmp_path / "project"
 
 
 def found(project: Path, text: str, **more: float) -> list[str]:
-    """The ids that a new process finds in the index as it is."""
+    """The ids that a new process finds in the existing index."""
     with Repertory(settings_of(project), project) as repertory:
         return [hit.id for hit in repertory.search(Query(text=text, **more)).hits]  # type: ignore[arg-type]  # a limit
 
 
-def test_a_deleted_first_copy_hides_no_living_one(project: Path) -> None:
-    """Whose source keeps its items for now, since it is suddenly empty."""
+def test_a_deleted_copy_does_not_hide_the_remaining_one(project: Path) -> None:
+    """Its source is suddenly empty, so the index still has the deleted copy."""
     write_skill(project, "rotate-keys", KEYS)
     write_skill(project.parent / "home" / ".claude", "rotate-keys", KEYS)
     with Repertory(settings_of(project), project) as repertory:
@@ -45,8 +45,8 @@ def test_a_deleted_first_copy_hides_no_living_one(project: Path) -> None:
     assert found(project, "rotate-keys") == ["user-claude/rotate-keys"]
 
 
-def test_copies_take_no_places_of_others(project: Path) -> None:
-    """However many there are: each thing is found as if it were there once."""
+def test_copies_do_not_displace_other_results(project: Path) -> None:
+    """The results are the same with sixty copies of an item as with one."""
     number = 60
     for copy in range(number):
         text = f"---\nname: rotate-keys\ndescription: {KEYS}.\n---\n\nDo it with care.\n"
@@ -69,8 +69,8 @@ def test_copies_take_no_places_of_others(project: Path) -> None:
     assert "project/credential-renewal" in [hit.id for hit in alone]
 
 
-def test_the_sign_of_a_language_is_a_part_of_its_name(project: Path) -> None:
-    """C, C++ and C# are three."""
+def test_the_symbol_in_the_name_of_a_language_matters(project: Path) -> None:
+    """C, C++ and C# are three names."""
     for file, title in (("c", "C"), ("cpp", "C++"), ("cs", "C#"), ("fs", "F# #")):
         write(project / f"{file}.md", f"# {title}\n\nHow we write programs in it.\n")
     with Repertory(settings_of(project), project) as repertory:

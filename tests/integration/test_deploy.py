@@ -1,4 +1,4 @@
-"""The files under ``deploy/``: they match each other and the code."""
+"""The files under ``deploy/`` match each other and the code."""
 
 import json
 import os
@@ -32,7 +32,7 @@ DEPLOY = ROOT / "deploy"
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text("utf-8")
-# Only Docker knows the tag, which replaces a list instead of adding to it.
+# Docker's own tag for a list that replaces another instead of extending it.
 yaml.SafeLoader.add_constructor(
     "!override", lambda loader, node: loader.construct_sequence(cast("yaml.SequenceNode", node))
 )
@@ -45,7 +45,7 @@ each_of_ours = pytest.mark.parametrize("service", [SERVICES[name] for name in OU
 
 
 def substituted(value: str) -> str:
-    """A value with the defaults of its variables."""
+    """A value in which variables are replaced with their defaults."""
     return PLACEHOLDER.sub(lambda match: match[2] or "", value)
 
 
@@ -73,7 +73,7 @@ def test_docker_accepts_the_compose_file(profiles: list[str]) -> None:
 
 
 def test_the_team_server_needs_no_profile() -> None:
-    """The GPU and the monitoring need one."""
+    """Only the GPU and the monitoring need a profile."""
     asked_for = {
         name: service["profiles"] for name, service in SERVICES.items() if "profiles" in service
     }
@@ -87,7 +87,7 @@ def test_the_team_server_needs_no_profile() -> None:
 
 @each_service
 def test_a_service_is_hardened(service: dict[str, Any]) -> None:
-    """None runs as root, gains rights, or writes to its image."""
+    """No service runs as root, gains privileges, or writes to its image."""
     user, _, _ = service["user"].partition(":")
     assert int(user) > 0
     assert service["read_only"] is True
@@ -105,7 +105,7 @@ def test_a_service_restarts_and_has_limits(service: dict[str, Any]) -> None:
     limits = service["deploy"]["resources"]["limits"]
     assert limits["memory"]
     assert limits["pids"]
-    # Docker refuses to start a container that may use more processors than there are.
+    # Docker refuses a limit above the number of processors of the machine.
     assert "cpus" not in limits
 
 
@@ -120,8 +120,8 @@ def test_an_image_is_pinned_or_built_here(service: dict[str, Any]) -> None:
         assert re.search(r":v?\d+\.\d+\.\d+(-\w+)?$", substituted(service["image"]))
 
 
-def test_the_stores_may_be_images_of_a_team() -> None:
-    """A variable names each; every other image is built here or only for monitoring."""
+def test_the_images_of_the_stores_can_be_replaced() -> None:
+    """A variable names each; all other images are built here or only for monitoring."""
     named = {
         name: PLACEHOLDER.fullmatch(service["image"])
         for name, service in SERVICES.items()
@@ -134,13 +134,13 @@ def test_the_stores_may_be_images_of_a_team() -> None:
 
 
 def is_open(address: str, port: int) -> bool:
-    """Whether something listens there."""
+    """Whether a program listens on this port."""
     with socket.socket() as connection:
         return connection.connect_ex((address, port)) == 0
 
 
 def own_address() -> str:
-    """An address of this machine that is not a loopback; empty if it has none."""
+    """A non-loopback IPv4 address of this machine; empty if it has none."""
     for family in psutil.net_if_addrs().values():
         for one in family:
             if one.family is socket.AF_INET and not one.address.startswith("127."):
@@ -149,8 +149,10 @@ def own_address() -> str:
 
 
 @pytest.mark.parametrize("password", ["", "secret"])
-def test_any_redis_answers_with_and_without_a_password(password: str, tmp_path: Path) -> None:
-    """From another address, which a Redis without a password refuses by default."""
+def test_redis_accepts_other_hosts_with_and_without_a_password(
+    password: str, tmp_path: Path
+) -> None:
+    """By default, a Redis without a password refuses connections from other addresses."""
     address = own_address()
     if not address:
         pytest.skip("This machine has no address but its own.")
@@ -171,8 +173,8 @@ def test_any_redis_answers_with_and_without_a_password(password: str, tmp_path: 
         server.wait()
 
 
-def test_the_qdrant_of_the_team_is_one_we_know() -> None:
-    """It supports conditional writes; the documents name the same versions."""
+def test_the_qdrant_of_the_team_is_supported() -> None:
+    """The documents name the same range of versions as the code."""
     image = substituted(SERVICES["qdrant"]["image"])
     major, minor = map(int, re.findall(r"\d+", image)[:2])
     assert OLDEST_SERVER <= (major, minor) <= NEWEST_SERVER
@@ -183,7 +185,7 @@ def test_the_qdrant_of_the_team_is_one_we_know() -> None:
 
 
 def test_only_the_query_service_is_published() -> None:
-    """Without a profile one port is open, and only to this machine."""
+    """Without a profile one port is open, and only on this machine."""
     published = {
         name: [substituted(port) for port in service["ports"]]
         for name, service in SERVICES.items()
@@ -216,7 +218,7 @@ def test_folders_of_the_host_are_mounted_read_only(service: dict[str, Any]) -> N
 
 
 def test_each_service_of_ours_reads_the_configuration() -> None:
-    """Its [search] is about the model of the workers and the limits of the query service, too."""
+    """Workers and the query service also read settings in its [search] section."""
     mounted = {
         name: volume.split(":")[1:]
         for name, service in SERVICES.items()
@@ -230,7 +232,7 @@ def test_each_service_of_ours_reads_the_configuration() -> None:
 
 
 def test_the_service_that_calls_tools_equals_the_watch_service() -> None:
-    """Its servers start in the same image, with the same secrets and configuration."""
+    """It starts MCP servers in the same image, with the same secrets and configuration."""
     query, watch = CALLS["query"], SERVICES["watch"]
     assert query["build"]["target"] == watch["build"]["target"]
     assert query["env_file"] == watch["env_file"]
@@ -257,13 +259,13 @@ def test_every_variable_is_a_setting(service: dict[str, Any]) -> None:
 
 @each_of_ours
 def test_our_services_wait_for_the_stores(service: dict[str, Any]) -> None:
-    """They start when Qdrant and Redis answer."""
+    """They start once Qdrant and Redis are healthy."""
     waits = {name: how["condition"] for name, how in service["depends_on"].items()}
     assert waits == {"qdrant": "service_healthy", "redis": "service_healthy"}
 
 
 def test_the_example_of_settings_is_complete() -> None:
-    """It has every variable of the compose files with its default."""
+    """It has every variable of the compose files, with its default."""
     text = (ROOT / "docker-compose.yml").read_text("utf-8")
     taken = dict(PLACEHOLDER.findall(text))
     passed = {
@@ -280,14 +282,16 @@ def test_the_example_of_settings_is_complete() -> None:
         if default:
             assert example[name] == default, name
     assert example.pop("REPERTORY_SEARCH_MODEL") == DEFAULT.id
-    assert example.pop("REPERTORY_TELEMETRY_ON") == "true"  # what switches it on
+    assert (
+        example.pop("REPERTORY_TELEMETRY_ON") == "true"
+    )  # the value that enables it, not the default
     for one in SETTINGS.values():
         if given := example.get(one.variable):
             assert one.read(given, strict=False) == one.default, one.variable
 
 
-def test_the_dockerfile_names_what_the_project_has() -> None:
-    """The extras, the base image and the copied files exist."""
+def test_the_dockerfile_names_existing_files_and_extras() -> None:
+    """The base image equals the default of the compose file."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
         "optional-dependencies"
     ]
@@ -327,7 +331,7 @@ def test_only_the_gpu_image_contains_torch() -> None:
 @pytest.mark.skipif(not shutil.which("bash"), reason="There is no bash here.")
 @pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False)])
 def test_the_health_check_of_qdrant_reads_the_status(status: int, healthy: bool) -> None:
-    """Qdrant's image has only bash, so the check speaks HTTP by itself."""
+    """The image of Qdrant has bash but no HTTP client, so the check speaks HTTP in bash."""
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.send_response(status)

@@ -1,4 +1,4 @@
-"""The search graph of the embedded store is built beside searches and writes."""
+"""The search graph of the embedded store is built during searches and writes."""
 
 import errno
 import itertools
@@ -27,10 +27,10 @@ from tests.support.waiting import until
 
 NAME = "repertory_x"
 POINTS = 600
-reads_ahead = pytest.mark.skipif(  # macOS and Windows have no such request, and do without
+reads_ahead = pytest.mark.skipif(  # macOS and Windows have no read-ahead request
     sys.platform != "linux", reason="Only Linux says which file a request is for."
 )
-FEWEST_KB = 4  # of vectors that get a graph here: 256 points
+FEWEST_KB = 4  # vectors of this size get a graph in these tests: 256 points
 
 BUILDER = """
 import sys, threading
@@ -58,7 +58,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EdgeStore:
-    """An empty store whose graphs pay early."""
+    """An empty store that builds graphs for few points."""
     monkeypatch.setattr(layout, "GRAPH_FROM", FEWEST_KB)
     return EdgeStore(tmp_path)
 
@@ -72,7 +72,7 @@ def collection(store: EdgeStore) -> EdgeCollection:
 
 
 def ready(collection: EdgeCollection) -> int:
-    """The number of points in graphs."""
+    """The number of points that graphs contain."""
     with collection._shard.using() as shard:
         return shard.info().indexed_vectors_count
 
@@ -83,14 +83,14 @@ def items(collection: EdgeCollection) -> set[str]:
 
 
 def folders(tmp_path: Path) -> set[str]:
-    """The folders of the store."""
+    """The names of the store's folders."""
     return {path.name for path in (tmp_path / "collections").iterdir() if path.is_dir()}
 
 
 def meanwhile(
     monkeypatch: pytest.MonkeyPatch, happens: Callable[[Path], None], *, builds: bool = True
 ) -> None:
-    """Let something happen between the copy of the files and the building of its graph."""
+    """Run a function after the files were copied and before the graph is built on the copy."""
     build = edge_graph.build
 
     def with_more(copy: Path, stopping: threading.Event) -> bool:
@@ -100,10 +100,10 @@ def meanwhile(
     monkeypatch.setattr(edge_graph, "build", with_more)
 
 
-def test_what_is_written_meanwhile_is_kept(
+def test_writes_during_a_build_are_kept(
     store: EdgeStore, collection: EdgeCollection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Writes and deletions, by this and by another opening, and after closing and opening."""
+    """The writes and deletions come from two openings, and survive closing and opening."""
     second = store.open(NAME)
 
     def write(_: Path) -> None:
@@ -117,7 +117,7 @@ def test_what_is_written_meanwhile_is_kept(
     assert items(collection) == items(second) == wanted
     assert ready(collection) >= POINTS - 2
     assert folders(tmp_path) == {NAME}
-    assert not collection.build_graph(threading.Event())  # what is left pays for none
+    assert not collection.build_graph(threading.Event())  # too few points are left
     collection.upsert([point("later", direction(1))])
     for one in (collection, second):
         one.close()
@@ -126,10 +126,10 @@ def test_what_is_written_meanwhile_is_kept(
         assert ready(again) >= POINTS - 2
 
 
-def test_points_that_are_gone_free_their_space(
+def test_deleted_points_free_their_space(
     collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also those of an index too small for a graph, which a server replaces again and again."""
+    """This includes an index too small for a graph, whose points are replaced repeatedly."""
     monkeypatch.setattr(layout, "GRAPH_FROM", 8_000)
     monkeypatch.setattr(edge_collection, "WRITTEN_FROM", 4 * POINTS)
 
@@ -150,8 +150,10 @@ def test_points_that_are_gone_free_their_space(
     assert not collection.build_graph(threading.Event())
 
 
-def test_what_a_graph_finds_is_scored_by_the_vectors(collection: EdgeCollection) -> None:
-    """Its 8-bit numbers find most of the nearest points; their cosines are those of vectors."""
+def test_points_found_by_a_graph_are_scored_by_the_original_vectors(
+    collection: EdgeCollection,
+) -> None:
+    """The quantized vectors only select candidates, among them most of the nearest points."""
     wanted = direction(1, 7)
     every = {one.key: one.score for one in collection.search(wanted, POINTS)}
     assert collection.build_graph(threading.Event())
@@ -162,10 +164,10 @@ def test_what_a_graph_finds_is_scored_by_the_vectors(collection: EdgeCollection)
     assert len({*found}.intersection([*every][:20])) >= 15
 
 
-def test_a_graph_without_8_bit_numbers_is_searched(
+def test_a_graph_without_quantized_vectors_is_searched(
     store: EdgeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Earlier versions made none."""
+    """Earlier versions did not quantize."""
     wanted = engine.EdgeVectorParams
 
     def of_before(
@@ -187,27 +189,27 @@ def test_a_graph_without_8_bit_numbers_is_searched(
     assert collection.search(direction(1, 7), 5) == before
 
 
-def test_points_that_were_written_again_get_a_graph_again(collection: EdgeCollection) -> None:
-    """The engine counts those that are gone from a graph as its points."""
+def test_rewritten_points_get_a_graph_again(collection: EdgeCollection) -> None:
+    """The engine still counts points that were deleted from a graph."""
     assert collection.build_graph(threading.Event())
     numbers = range(POINTS)
     again = [point(f"item {one}", direction(1, one), revision=2) for one in numbers]
-    collection.upsert(again[: POINTS // 3])  # too few
+    collection.upsert(again[: POINTS // 3])  # too few for another build
     assert not collection.build_graph(threading.Event())
     collection.upsert(again)
     assert collection.build_graph(threading.Event())
     assert not collection.build_graph(threading.Event())
     collection.delete_items([f"item {one}" for one in numbers], before=3)
-    assert not collection.build_graph(threading.Event())  # of no points
+    assert not collection.build_graph(threading.Event())  # there are no points
     collection.upsert([point(f"new {one}", direction(1, one)) for one in numbers])
     assert collection.build_graph(threading.Event())
     assert not collection.build_graph(threading.Event())
 
 
-def test_a_graph_that_has_lost_most_of_its_points_hides_no_others(
+def test_all_points_are_found_after_most_of_a_graph_was_deleted(
     store: EdgeStore, collection: EdgeCollection
 ) -> None:
-    """No way through it leads to them, so vectors are compared, also after opening it again."""
+    """No path in the graph may lead to them, so all vectors are compared."""
     assert collection.build_graph(threading.Event())
     left = {f"item {one}" for one in range(POINTS - 30, POINTS)}
     with store.open(NAME) as writer:
@@ -222,10 +224,10 @@ def test_a_graph_that_has_lost_most_of_its_points_hides_no_others(
     assert found() == left
 
 
-def test_a_graph_whose_points_a_killed_process_deleted_hides_no_others(
+def test_all_points_are_found_after_a_killed_process_deleted_most_of_a_graph(
     store: EdgeStore, collection: EdgeCollection, tmp_path: Path
 ) -> None:
-    """Its files do not say yet that they are gone."""
+    """The files of the graph do not record the deletions yet."""
     assert collection.build_graph(threading.Event())
     collection.close()
     command = [sys.executable, "-c", DELETER, str(tmp_path), NAME, str(POINTS - 30)]
@@ -235,8 +237,8 @@ def test_a_graph_whose_points_a_killed_process_deleted_hides_no_others(
     assert found == {f"item {one}" for one in range(POINTS - 30, POINTS)}
 
 
-def test_what_is_gone_from_a_graph_is_dropped(store: EdgeStore) -> None:
-    """If it is much, the graph is built again without it, once."""
+def test_a_graph_is_rebuilt_without_many_deleted_points(store: EdgeStore) -> None:
+    """It is rebuilt once, and only if enough points were deleted."""
     numbers = range(2 * POINTS)
     with store.create(NAME, DIMENSION) as collection:
         collection.upsert([point(f"item {one}", direction(1, one)) for one in numbers])
@@ -249,10 +251,10 @@ def test_what_is_gone_from_a_graph_is_dropped(store: EdgeStore) -> None:
         assert not collection.build_graph(threading.Event())
 
 
-def test_a_graph_is_built_while_files_come_and_go(
+def test_the_files_are_measured_under_the_lock(
     collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of a write, which is done before or after they are measured."""
+    """A write may add and remove files, so it comes before or after the measurement."""
     measure = edge_collection._size
 
     def size(directory: Path) -> int:
@@ -266,7 +268,7 @@ def test_a_graph_is_built_while_files_come_and_go(
 def test_nothing_is_flushed_again_without_a_write(
     store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All threads wait for the disk then; a server asks every ten seconds for points to build."""
+    """A flush blocks all threads, and the server checks for new points every ten seconds."""
     flushed: list[Path] = []
     monkeypatch.setattr(edge_shard, "narrow", flushed.append)
     monkeypatch.setattr(layout, "GRAPH_FROM", 1_000)
@@ -282,7 +284,7 @@ def test_nothing_is_flushed_again_without_a_write(
 def test_the_vectors_of_a_graph_are_read_ahead(
     store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From their beginning, up to the limit: once the graph is built, and after opening."""
+    """After a build and after opening, each file is read from its start, up to the limit."""
     asked: list[tuple[str, int]] = []
 
     def advise(handle: int, start: int, length: int, _: int) -> None:
@@ -290,7 +292,7 @@ def test_the_vectors_of_a_graph_are_read_ahead(
         asked.append((Path(f"/proc/self/fd/{handle}").readlink().name, start))
 
     def steps(name: str, size: int) -> list[tuple[str, int]]:
-        """All requests for a file, whose header takes a few bytes more."""
+        """All requests for a file, whose header takes a few more bytes."""
         return [(name, 1_000 * step) for step in range(size // 1_000 + 1)]
 
     monkeypatch.setattr(os, "posix_fadvise", advise)
@@ -311,10 +313,10 @@ def test_the_vectors_of_a_graph_are_read_ahead(
 
 
 @reads_ahead
-def test_a_collection_opens_where_nothing_can_be_read_ahead(
+def test_a_collection_opens_without_read_ahead(
     store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where the system forbids the request."""
+    """The operating system may forbid the request."""
 
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOSYS, "not here")
@@ -326,11 +328,11 @@ def test_a_collection_opens_where_nothing_can_be_read_ahead(
         assert again.search(direction(1, 7), 5)
 
 
-def test_searches_and_writes_go_on(
+def test_searches_and_writes_succeed_during_a_build(
     collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of them succeeds, and finds what it should, however often the files are replaced."""
-    monkeypatch.setattr(edge_shard, "MAX_SINCE", 100_000)  # for a busy machine
+    """Every search finds its points, although the files are replaced twice."""
+    monkeypatch.setattr(edge_shard, "MAX_SINCE", 100_000)  # allow many writes on a slow machine
     stopping = threading.Event()
 
     def search() -> int:
@@ -338,7 +340,7 @@ def test_searches_and_writes_go_on(
         while not stopping.is_set():
             assert len(collection.search(direction(1, 7), 5)) == 5
             count += 1
-            time.sleep(0.01)  # the graph is built with what processor time is left
+            time.sleep(0.01)  # leave processor time for the build, which has the lowest priority
         return count
 
     def write() -> int:
@@ -366,10 +368,10 @@ def test_searches_and_writes_go_on(
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.05, 0.3])
-def test_a_process_that_is_killed_loses_nothing(
+def test_a_process_killed_during_a_build_loses_nothing(
     store: EdgeStore, tmp_path: Path, seconds: float
 ) -> None:
-    """Wherever it was: while it copied, built or replaced."""
+    """It may be copying, building or replacing files."""
     store.create(NAME, DIMENSION).close()
     command = [sys.executable, "-c", BUILDER, str(tmp_path), NAME]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as builder:
@@ -387,10 +389,10 @@ def test_a_process_that_is_killed_loses_nothing(
 
 
 @pytest.mark.parametrize("is_there", [False, True])
-def test_a_replacement_that_was_not_finished(
+def test_an_unfinished_replacement_is_repaired(
     store: EdgeStore, collection: EdgeCollection, tmp_path: Path, *, is_there: bool
 ) -> None:
-    """The files of before are used if there are no others, and else removed."""
+    """The replaced files are used if there are no new ones, and otherwise removed."""
     collection.close()
     store.set_alias("searched", NAME)
     path = tmp_path / "collections" / NAME
@@ -409,10 +411,10 @@ def test_a_replacement_that_was_not_finished(
     assert store.collections() == []
 
 
-def test_a_collection_is_dropped_in_the_middle(
+def test_a_collection_is_dropped_during_an_unfinished_replacement(
     store: EdgeStore, collection: EdgeCollection, tmp_path: Path
 ) -> None:
-    """Nothing of it comes back."""
+    """The replaced files are removed, too."""
     collection.close()
     path = tmp_path / "collections" / NAME
     path.rename(path.with_name(f".replaced-{NAME}"))
@@ -422,10 +424,10 @@ def test_a_collection_is_dropped_in_the_middle(
         assert other.count() == 0
 
 
-def test_too_many_writes_end_the_attempt(
+def test_too_many_writes_end_a_build(
     collection: EdgeCollection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are all kept; the next attempt succeeds."""
+    """The writes are kept, and the next build succeeds."""
     monkeypatch.setattr(edge_shard, "MAX_SINCE", 1)
     writes = iter([["a", "b"]])
 
@@ -442,10 +444,10 @@ def test_too_many_writes_end_the_attempt(
     assert {"a", "b"} <= items(collection)
 
 
-def test_a_failure_changes_nothing(
+def test_a_failed_build_changes_nothing(
     collection: EdgeCollection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error names the collection; searches and writes go on with the old files."""
+    """The error names the collection, and searches and writes use the old files."""
 
     def damage(copy: Path) -> None:
         (copy / "edge_config.json").write_text("?")
@@ -463,10 +465,10 @@ def test_a_failure_changes_nothing(
     assert len(items(collection)) == POINTS + 1
 
 
-def test_a_collection_that_cannot_be_opened_for_a_moment_is_opened_later(
+def test_a_collection_that_fails_to_reopen_after_a_build_reopens_later(
     store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the next search or write: the files are replaced, and others have it open for long."""
+    """The next search or write opens the new files in all openings of the collection."""
     load = edge_shard._engine_of
 
     def fail(_: Path) -> engine.EdgeShard:
@@ -483,14 +485,14 @@ def test_a_collection_that_cannot_be_opened_for_a_moment_is_opened_later(
 
 
 def test_a_file_that_cannot_be_copied_is_named(collection: EdgeCollection) -> None:
-    """The error of a whole copy has no reason but those of its files."""
+    """The error of copying the folder has its reason only in the errors of its files."""
     (collection._path / "link").symlink_to("nowhere")
     with pytest.raises(StoreError, match=r"cannot be used: .*link"):
         collection._shard.rebuild(lambda _: True)
 
 
-def test_the_end_of_the_server_ends_it(collection: EdgeCollection, tmp_path: Path) -> None:
-    """The process is killed and its files are removed."""
+def test_the_end_of_the_server_ends_a_build(collection: EdgeCollection, tmp_path: Path) -> None:
+    """The building process is killed, and its files are removed."""
     stopping = threading.Event()
     stopping.set()
     assert not collection.build_graph(stopping)
@@ -498,13 +500,13 @@ def test_the_end_of_the_server_ends_it(collection: EdgeCollection, tmp_path: Pat
     assert ready(collection) == 0
 
 
-def test_its_process_has_the_lowest_priority(
+def test_the_building_process_has_the_lowest_priority(
     store: EdgeStore,
     collection: EdgeCollection,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Searches and saves come first; all of the graph is on the disk at its end."""
+    """Searches and saves come first. When it ends, the whole graph is on disk."""
     collection.close()
     asked: list[int] = []
     monkeypatch.setattr(os, "nice", asked.append)
@@ -514,23 +516,23 @@ def test_its_process_has_the_lowest_priority(
         assert ready(again) == again.count() == POINTS
 
 
-def test_a_server_builds_while_nothing_waits(
+def test_a_server_builds_only_while_no_jobs_wait(
     store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Jobs come first: they would have to be repeated on the copy."""
+    """Jobs during a build would have to be repeated on the copy."""
     monkeypatch.setattr(graphs, "INTERVAL_S", 0.01)
     answers = iter([False, False])
     with building_graphs(store, "searched", lambda: next(answers, True)):
-        time.sleep(0.1)  # nothing is searched
+        time.sleep(0.1)  # without an alias there is nothing to build
         store.set_alias("searched", NAME)
         until(lambda: ready(collection) >= POINTS)
     assert next(answers, None) is None
 
 
-def test_a_failure_is_logged_and_tried_again(
+def test_a_failed_build_is_retried(
     store: EdgeStore, collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The thread outlives it."""
+    """The building thread survives expected and unexpected errors."""
     store.set_alias("searched", NAME)
     monkeypatch.setattr(graphs, "INTERVAL_S", 0.01)
     failures = iter([StoreError("no room"), ValueError("a bug")])
@@ -546,8 +548,8 @@ def test_a_failure_is_logged_and_tried_again(
 
 
 @pytest.mark.usefixtures("collection")
-def test_attempts_that_fail_become_rare(store: EdgeStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each copies the whole index."""
+def test_failing_builds_become_rare(store: EdgeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each attempt copies the whole index, so the pauses double."""
     store.set_alias("searched", NAME)
     monkeypatch.setattr(graphs, "INTERVAL_S", 0.02)
     attempts: list[float] = []
@@ -564,8 +566,8 @@ def test_attempts_that_fail_become_rare(store: EdgeStore, monkeypatch: pytest.Mo
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="The system has no such request.")
-def test_its_process_ends_with_a_server_that_is_killed() -> None:
-    """What it builds would not be used."""
+def test_the_building_process_ends_with_a_killed_server() -> None:
+    """Its result would not be used."""
     child = (
         "import time; from repertory.index.edge_graph import end_with_parent; end_with_parent(); "
         "print(flush=True); time.sleep(600)"

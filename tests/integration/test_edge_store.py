@@ -1,4 +1,4 @@
-"""The embedded store and its files: killed, shared, damaged, full and read-only."""
+"""The embedded store when processes are killed, and files are shared, damaged or read-only."""
 
 import errno
 import os
@@ -44,7 +44,7 @@ def shard(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[OpenShard]:
-    """An open shard without a store."""
+    """An open shard that belongs to no store."""
     shard(tmp_path).mkdir(parents=True)
     make_shard(shard(tmp_path), DIMENSION)
     made = OpenShard(shard(tmp_path), StoreLock(shard(tmp_path), 0))
@@ -53,7 +53,7 @@ def opened(tmp_path: Path) -> Iterator[OpenShard]:
 
 
 def nothing(_: EdgeCollection) -> None:
-    """Do nothing when a collection is closed."""
+    """Do nothing on closing a collection."""
 
 
 WRITER = """
@@ -92,7 +92,7 @@ def child(program: str, *args: object) -> "subprocess.Popen[str]":
 
 @pytest.mark.parametrize("writes", [1, 7, 40])
 def test_writes_survive_kill_9(store: EdgeStore, tmp_path: Path, writes: int) -> None:
-    """All writes for which upsert returned are complete and usable."""
+    """All points for which upsert returned are complete and searchable."""
     store.create(NAME, DIMENSION).close()
     with child(WRITER, tmp_path, NAME) as writer:
         assert writer.stdout
@@ -108,7 +108,7 @@ def test_writes_survive_kill_9(store: EdgeStore, tmp_path: Path, writes: int) ->
 
 
 def test_a_second_process_is_refused_and_harms_nothing(store: EdgeStore, tmp_path: Path) -> None:
-    """The error names the holder of the collection, whose later writes are all kept."""
+    """The error names the process that holds the collection, and its later writes are kept."""
     store.create(NAME, DIMENSION).close()
     with child(HOLDER, tmp_path, NAME) as holder:
         assert holder.stdout
@@ -123,8 +123,10 @@ def test_a_second_process_is_refused_and_harms_nothing(store: EdgeStore, tmp_pat
         assert {state.item for state in collection.states()} == {"before", "after"}
 
 
-def test_another_store_of_one_process_is_refused(store: EdgeStore, tmp_path: Path) -> None:
-    """Two stores of one directory do not share; the first store's last opening holds the lock."""
+def test_two_stores_of_a_process_do_not_share_a_collection(
+    store: EdgeStore, tmp_path: Path
+) -> None:
+    """The second can open it after the last opening of the first is closed."""
     other = EdgeStore(tmp_path, timeout=0.1)
     with store.create(NAME, DIMENSION) as collection:
         store.open(NAME).close()
@@ -135,10 +137,10 @@ def test_another_store_of_one_process_is_refused(store: EdgeStore, tmp_path: Pat
         assert again.count() == 1
 
 
-def test_what_this_process_holds_is_not_long_awaited(
+def test_a_lock_held_by_this_process_has_a_short_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The thread that waits may have to close it; a forgotten session just takes a moment."""
+    """The waiting thread itself may hold it, so a long wait could be in vain."""
     acquire, waits = FileLock.acquire, []
 
     def noted(lock: FileLock, timeout: float) -> object:
@@ -153,8 +155,8 @@ def test_what_this_process_holds_is_not_long_awaited(
     assert waits == [30.0, OWN_S]
 
 
-def test_a_process_of_the_same_number_is_another_one(store: EdgeStore, tmp_path: Path) -> None:
-    """Two containers that share a directory may number theirs alike."""
+def test_a_process_with_the_same_id_is_not_this_one(store: EdgeStore, tmp_path: Path) -> None:
+    """Two containers that share a directory may have equal process ids."""
     store.create(NAME, DIMENSION).close()
     own = StoreLock(tmp_path / "own", 0)
     with child(HOLDER, tmp_path, NAME) as holder:
@@ -172,7 +174,7 @@ def test_a_process_of_the_same_number_is_another_one(store: EdgeStore, tmp_path:
 def test_a_lock_whose_note_cannot_be_removed_is_released(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk may be read-only for a moment; the note only tells people who has it."""
+    """The disk may be read-only for a moment; the note only tells people who holds the lock."""
     held = StoreLock(tmp_path / NAME, 0)
     with claimed(tmp_path / "note.json") as is_ours, monkeypatch.context() as patch:
         assert is_ours
@@ -187,12 +189,12 @@ def test_a_lock_whose_note_cannot_be_removed_is_released(
 
 
 def read_only(*_: object, **__: object) -> None:
-    """A disk that is read-only now."""
+    """Fail as on a read-only disk."""
     raise OSError(errno.EROFS, "Read-only file system")
 
 
 def test_an_open_collection_cannot_be_dropped(store: EdgeStore) -> None:
-    """It can be dropped after its last opening is closed; outdated openings do no harm."""
+    """It can be dropped after its last opening is closed; closing twice does no harm."""
     first = store.create(NAME, DIMENSION)
     second = store.open(NAME)
     for one in (first, second):
@@ -207,7 +209,7 @@ def test_an_open_collection_cannot_be_dropped(store: EdgeStore) -> None:
 
 
 def test_a_collection_that_is_held_delays_no_other(tmp_path: Path) -> None:
-    """A thread waits for another process; others open and close what they need meanwhile."""
+    """While a thread waits for another process, others open and close other collections."""
     store = EdgeStore(tmp_path, timeout=60)
     store.create(NAME, DIMENSION).close()
     with child(HOLDER, tmp_path, NAME) as holder, ThreadPoolExecutor() as pool:
@@ -227,7 +229,7 @@ def test_a_collection_that_is_held_delays_no_other(tmp_path: Path) -> None:
 
 
 def test_opening_waits_for_the_holder(store: EdgeStore, tmp_path: Path) -> None:
-    """Within its timeout, an opening waits until the holder closes the collection."""
+    """Within the timeout, opening waits until the holder closes the collection."""
     store.create(NAME, DIMENSION).close()
     with child(HOLDER, tmp_path, NAME) as holder:
         assert holder.stdout
@@ -240,8 +242,10 @@ def test_opening_waits_for_the_holder(store: EdgeStore, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="processes are not forked there")
-def test_a_process_that_is_being_started_is_awaited(store: EdgeStore, tmp_path: Path) -> None:
-    """It has the log open, too, which the engine locks, until its program begins."""
+def test_opening_waits_for_a_child_process_that_is_starting(
+    store: EdgeStore, tmp_path: Path
+) -> None:
+    """Until its program runs, a forked child holds the engine's lock on the log."""
     is_forked = tmp_path / "forked"
 
     def slow() -> None:
@@ -261,7 +265,7 @@ def test_a_process_that_is_being_started_is_awaited(store: EdgeStore, tmp_path: 
 
 
 def test_an_incomplete_collection_is_removed(store: EdgeStore, tmp_path: Path) -> None:
-    """Remains of a crash while creating or dropping are not a collection and block nothing."""
+    """Remains of a crash while creating or dropping are no collection and block nothing."""
     for remains in (f".new-{NAME}", f".old-{NAME}"):
         (tmp_path / "collections" / remains / "segments").mkdir(parents=True)
     assert store.collections() == []
@@ -272,8 +276,10 @@ def test_an_incomplete_collection_is_removed(store: EdgeStore, tmp_path: Path) -
     assert [path for path in (tmp_path / "collections").iterdir() if path.is_dir()] == []
 
 
-def test_the_next_collection_removes_what_others_left(store: EdgeStore, tmp_path: Path) -> None:
-    """The remains of a process that was killed, but not those of one that runs."""
+def test_creating_a_collection_removes_remains_of_killed_processes(
+    store: EdgeStore, tmp_path: Path
+) -> None:
+    """The unfinished collection of a running process stays."""
     folder = tmp_path / "collections"
     for remains in (".new-gone", ".old-gone", ".new-busy"):
         (folder / remains / "segments").mkdir(parents=True)
@@ -332,7 +338,7 @@ def test_a_corrupt_collection_is_an_error(
 
 
 def test_an_empty_folder_is_a_corrupt_collection(store: EdgeStore, tmp_path: Path) -> None:
-    """A collection without files cannot be opened, and can be dropped."""
+    """A collection without files cannot be opened, but it can be dropped."""
     shard(tmp_path).mkdir(parents=True)
     with pytest.raises(StoreCorruptError, match=NAME):
         store.open(NAME)
@@ -341,7 +347,7 @@ def test_an_empty_folder_is_a_corrupt_collection(store: EdgeStore, tmp_path: Pat
 
 
 def test_a_full_disk_is_an_error(store: EdgeStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Almost without space nothing is written, reads continue, and nothing is lost."""
+    """With too little space, writes fail, reads continue, and nothing is lost."""
     with store.create(NAME, DIMENSION) as collection:
         collection.upsert([point("a")])
         with monkeypatch.context() as full:
@@ -368,7 +374,7 @@ def test_a_full_disk_is_an_error(store: EdgeStore, monkeypatch: pytest.MonkeyPat
 def test_optimizing_needs_room_for_a_copy(
     store: EdgeStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """New segments are written beside the old ones; a disk with less room can still be written."""
+    """New segments are written beside the old ones; a disk with less room accepts writes."""
     with store.create(NAME, DIMENSION) as collection:
         collection.upsert([point("a")])
         size = sum(path.stat().st_size for path in shard(tmp_path).rglob("*") if path.is_file())
@@ -398,18 +404,18 @@ USES: list[Callable[[OpenShard, EdgeCollection], object]] = [
 
 
 @pytest.mark.parametrize("use", USES)
-def test_a_shard_that_another_thread_closed_is_named(
+def test_a_shard_that_another_thread_closed_is_an_error(
     opened: OpenShard, use: Callable[[OpenShard, EdgeCollection], object]
 ) -> None:
-    """It may happen between the start of a call and the engine's."""
+    """It may be closed after a call starts and before the engine is called."""
     collection = EdgeCollection(opened, nothing)
     opened.close()
     with pytest.raises(StoreError, match=f"{NAME} has been closed"):
         use(opened, collection)
 
 
-def test_a_vector_of_another_length_is_named(store: EdgeStore) -> None:
-    """As after a change of the model; the message has both lengths and says what to do."""
+def test_a_vector_of_another_length_is_an_error(store: EdgeStore) -> None:
+    """The model may have changed; the message has both lengths and says what to do."""
     wrong = np.ones(DIMENSION - 1, np.float32)
     with store.create(NAME, DIMENSION) as collection:
         collection.upsert([point("a")])
@@ -422,7 +428,7 @@ def test_a_vector_of_another_length_is_named(store: EdgeStore) -> None:
 
 
 class PanicException(BaseException):
-    """As the engine names what it raises when it panics; that class cannot be imported."""
+    """An exception named like the engine's exception for panics, which cannot be imported."""
 
 
 def error_for(exc: BaseException, path: Path) -> StoreError:
@@ -433,8 +439,8 @@ def error_for(exc: BaseException, path: Path) -> StoreError:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.EMFILE])
-def test_an_error_of_the_machine_is_not_a_corrupt_store(tmp_path: Path, number: int) -> None:
-    """The last error of the system that the engine names is the one that it failed of."""
+def test_an_operating_system_error_is_not_a_corrupt_store(tmp_path: Path, number: int) -> None:
+    """The last error in the engine's message is the cause."""
     others = f"(os error {errno.ENOENT}), (os error {errno.EIO})"
     log = f'Can\'t init WAL: Os {{ code: {number}, kind: Other, message: "no" }}'
     for text in (f"no (os error {number})", f"{others}, no (os error {number})", log):
@@ -455,26 +461,26 @@ def test_an_error_of_the_machine_is_not_a_corrupt_store(tmp_path: Path, number: 
 def test_any_other_error_of_the_engine_is_a_corrupt_store(
     tmp_path: Path, exc: BaseException
 ) -> None:
-    """A panic, too; the message has the engine's words and says what to do."""
+    """This includes a panic; the message quotes the engine and says what to do."""
     error = error_for(exc, tmp_path)
     assert isinstance(error, StoreCorruptError)
     assert str(error) == f"{tmp_path} cannot be read ({exc}): rebuild the index."
 
 
-def test_the_words_of_the_engine_are_cut(tmp_path: Path) -> None:
+def test_a_long_message_of_the_engine_is_cut(tmp_path: Path) -> None:
     """A panic may print a whole file."""
     assert f"({'x' * 300})" in str(error_for(Exception("x" * 10_000), tmp_path))
 
 
 def test_an_interruption_is_not_translated(tmp_path: Path) -> None:
-    """Nor is an error of our own code."""
+    """Errors of Repertory's own code are not translated either."""
     for exc in (KeyboardInterrupt(), TypeError("ours")):
         with pytest.raises(type(exc)), translated(tmp_path):
             raise exc
 
 
 class Reader:
-    """A shard that keeps what is read from it."""
+    """A shard that records what is read from it."""
 
     def __init__(self, shard: engine.EdgeShard) -> None:
         self._shard = shard
@@ -492,7 +498,7 @@ class Reader:
 def test_states_are_read_without_records_and_vectors(
     opened: OpenShard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are most of what is stored, and a diff of a whole source needs neither."""
+    """Comparing a whole source needs neither, and they are most of the stored data."""
     collection = EdgeCollection(opened, nothing)
     collection.upsert([point("a")])
     with opened.using() as whole:
@@ -508,7 +514,7 @@ def test_states_are_read_without_records_and_vectors(
 
 
 def test_a_data_directory_that_is_a_file_is_an_error(tmp_path: Path) -> None:
-    """Reads and writes name the problem."""
+    """The error of reads and writes names the directory."""
     (tmp_path / "data").write_text("")
     store = EdgeStore(tmp_path / "data")
     with pytest.raises(StoreError, match="data"):
@@ -538,16 +544,16 @@ def test_reading_creates_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-def test_a_data_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
-    """It is no corrupt alias."""
+def test_reading_an_alias_from_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
+    """The error says that it is a file, not that the alias is corrupt."""
     file = tmp_path / "data"
     file.write_text("x", "utf-8")
     with pytest.raises(StoreError, match=f"{file} is a file; choose another"):
         EdgeStore(file).alias(NAME)
 
 
-def test_an_alias_that_is_no_text_points_nowhere(store: EdgeStore, tmp_path: Path) -> None:
-    """Like one that is empty, it is replaced by the next index."""
+def test_an_invalid_alias_points_nowhere(store: EdgeStore, tmp_path: Path) -> None:
+    """An alias that is not text is replaced by the next index, like an empty one."""
     store.create(NAME, DIMENSION).close()
     store.set_alias("active", NAME)
     (tmp_path / "aliases" / "active").write_bytes(b"\xff\xfe")

@@ -1,4 +1,4 @@
-"""Downloading a model from a server that speaks the hub's protocol, and starting without one."""
+"""Downloading a model from a hub server, and starting when the hub is unreachable."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ ONNX = "onnx/model.onnx"
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
-    """A hub with bge-small-en-v1.5 and some files that no engine requires."""
+    """A hub that serves bge-small-en-v1.5 and some files that no engine requires."""
     folder = write_model(tmp_path / "served", pooling="cls_token")
     (folder / "onnx" / "model_quantized.onnx").write_bytes(b"not wanted")
     (folder / "pytorch_model.bin").write_bytes(b"not wanted")
@@ -42,7 +42,7 @@ def download(tmp_path: Path, name: str = BGE_SMALL.id) -> WeightFiles:
 
 
 def test_a_model_is_downloaded_once_and_then_cached(hub: HubServer, tmp_path: Path) -> None:
-    """Only the required files are requested; the second time there are no requests."""
+    """Only the required files are requested, and the second time nothing is."""
     found = download(tmp_path)
     assert (found.model.id, found.origin) == (BGE_SMALL.id, Origin.HUB)
     assert OnnxEngine(found, tmp_path / "cache").embed_query("w1").shape == (384,)
@@ -59,13 +59,13 @@ def test_a_model_is_downloaded_once_and_then_cached(hub: HubServer, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["team/encoder", BGE_SMALL.id])
-def test_other_files_of_a_repository_have_a_collection_of_their_own(
+def test_changed_weights_in_a_repository_get_their_own_collection(
     hub: HubServer, tmp_path: Path, name: str
 ) -> None:
-    """Two machines that downloaded it at different times do not mix their vectors."""
+    """Machines that downloaded different weights do not mix their vectors; a README is ignored."""
     hub.repository = name
     before = download(tmp_path / "one", name).model
-    assert download(tmp_path / "one", name).model == before  # of the cache, as of the hub
+    assert download(tmp_path / "one", name).model == before  # from the cache
     hub.files["README.md"] = b"says nothing about vectors"
     assert download(tmp_path / "two", name).model == before
     hub.files[ONNX] += b"\0"
@@ -75,7 +75,7 @@ def test_other_files_of_a_repository_have_a_collection_of_their_own(
 
 
 def test_the_files_of_two_engines_are_of_one_revision(hub: HubServer, tmp_path: Path) -> None:
-    """Their vectors agree, and so do the names of the collections."""
+    """The ONNX and the torch engine therefore have equal vectors and share a collection."""
     hub.repository = "team/encoder"
     hub.files |= {"model.safetensors": b"weights", "modules.json": b"[]"}
     first = download(tmp_path, "team/encoder").model
@@ -87,7 +87,7 @@ def test_the_files_of_two_engines_are_of_one_revision(hub: HubServer, tmp_path: 
 
 
 def test_progress_goes_from_nothing_to_everything(hub: HubServer, tmp_path: Path) -> None:
-    """The bytes so far never exceed the total, and end at it."""
+    """The bytes so far never exceed the total, and reach it at the end."""
     hub.pause = 0.3
     seen: list[tuple[int, int]] = []
     resolve(BGE_SMALL.id, Format.ONNX, tmp_path, lambda done, total: seen.append((done, total)))
@@ -101,8 +101,8 @@ def test_progress_goes_from_nothing_to_everything(hub: HubServer, tmp_path: Path
     assert any(0 < done < total for done, total in seen)
 
 
-def test_a_body_that_breaks_off_is_resumed(hub: HubServer, tmp_path: Path) -> None:
-    """The rest is requested, and the file equals the hub's."""
+def test_an_aborted_response_is_resumed(hub: HubServer, tmp_path: Path) -> None:
+    """The rest is requested, and the file equals the hub's file."""
     hub.cut_once.add(ONNX)
     assert download(tmp_path).file.read_bytes() == hub.files[ONNX]
     assert not hub.cut_once
@@ -110,7 +110,7 @@ def test_a_body_that_breaks_off_is_resumed(hub: HubServer, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", [ONNX, "tokenizer.json"])
 def test_a_file_with_another_checksum_is_refused(hub: HubServer, tmp_path: Path, name: str) -> None:
-    """It is deleted, and the next attempt downloads it again."""
+    """The file is deleted, and the next attempt downloads it again."""
     hub.lie_about.add(name)
     with pytest.raises(WeightsUnavailableError, match=f"{name} is not what the hub lists"):
         download(tmp_path)
@@ -120,7 +120,7 @@ def test_a_file_with_another_checksum_is_refused(hub: HubServer, tmp_path: Path,
 
 
 def test_an_interrupted_download_is_not_taken_for_complete(hub: HubServer, tmp_path: Path) -> None:
-    """The next attempt uses the existing files and downloads the rest."""
+    """The next attempt keeps the complete files and downloads the rest."""
     hub.lie_about.add(ONNX)
     with pytest.raises(WeightsUnavailableError):
         download(tmp_path)
@@ -132,7 +132,7 @@ def test_an_interrupted_download_is_not_taken_for_complete(hub: HubServer, tmp_p
 
 @pytest.mark.usefixtures("hub")
 def test_a_model_that_the_hub_does_not_have_is_an_error(tmp_path: Path) -> None:
-    """The message names the repository and the other places."""
+    """The message names the repository, and says that the cache lacks the model too."""
     with pytest.raises(WeightsUnavailableError, match=r"not in the cache .*unknown/nothing: .*404"):
         download(tmp_path, "unknown/nothing")
 
@@ -147,9 +147,9 @@ def test_a_hub_that_refuses_connections_is_an_error(hub: HubServer, tmp_path: Pa
 
 
 def test_an_interruption_ends_the_download(hub: HubServer, tmp_path: Path) -> None:
-    """Its process ends, too; the next attempt succeeds."""
+    """The downloading process ends, too, and the next attempt succeeds."""
     hub.pause = 0.3
-    before = {*psutil.Process().children()}  # of other tests
+    before = {*psutil.Process().children()}  # left by other tests
 
     def interrupt(done: int, _: int) -> None:
         if done:
@@ -163,10 +163,10 @@ def test_an_interruption_ends_the_download(hub: HubServer, tmp_path: Path) -> No
     assert download(tmp_path).origin is Origin.HUB
 
 
-def test_a_process_that_ends_ends_its_downloads(
+def test_downloads_end_with_their_process(
     hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its threads wait for none; the hub is not to blame, and is asked by the next process."""
+    """The hub is not noted as unavailable, so the next process asks it again."""
     monkeypatch.setattr(downloads, "_ending", threading.Event())
     hub.pause = 600
 
@@ -184,7 +184,7 @@ def test_a_process_that_ends_ends_its_downloads(
 def test_a_download_that_dies_is_an_error(
     hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when the hub is away: a package is used, with a notice."""
+    """As with an unreachable hub, a package provides the weights, with a notice."""
     assert hub
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with pytest.raises(WeightsUnavailableError, match=r"ended early \(exit status 1\)"):
@@ -196,16 +196,16 @@ def test_a_download_that_dies_is_an_error(
 
 @pytest.mark.usefixtures("hub")
 def test_a_data_directory_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """The message is like that of any other reason why the weights are unavailable."""
+    """The error is the same as for any other reason why weights are unavailable."""
     (tmp_path / "data").write_text("a file where the folder should be")
     with pytest.raises(WeightsUnavailableError, match="Not a directory"):
         download(tmp_path)
 
 
-def test_the_default_model_is_replaced_while_the_hub_is_away(
+def test_a_packaged_model_replaces_the_default_one_while_the_hub_fails(
     hub: HubServer, tmp_path: Path
 ) -> None:
-    """A package is used, with a notice; the hub is not asked again at once."""
+    """A notice says so, and the second attempt does not ask the hub again."""
     hub.lie_about.add(ONNX)
     for _ in range(2):
         found = resolve(None, Format.ONNX, tmp_path)
@@ -217,7 +217,7 @@ def test_the_default_model_is_replaced_while_the_hub_is_away(
 def test_a_model_without_onnx_weights_is_refused_before_it_is_downloaded(
     hub: HubServer, tmp_path: Path
 ) -> None:
-    """The hub's listing is enough."""
+    """The hub's list of files is enough to refuse it."""
     del hub.files[ONNX]
     with pytest.raises(ModelError, match=r"has no onnx/model\.onnx or model\.onnx"):
         download(tmp_path)
@@ -227,7 +227,7 @@ def test_a_model_without_onnx_weights_is_refused_before_it_is_downloaded(
 def test_a_model_that_is_no_encoder_is_refused_before_its_weights_are_downloaded(
     hub: HubServer, tmp_path: Path
 ) -> None:
-    """Its configuration is enough."""
+    """Its config.json is enough to refuse it."""
     hub.files["config.json"] = b'{"architectures": ["LlamaForCausalLM"]}'
     with pytest.raises(ModelError, match="decoder that generates text"):
         download(tmp_path)
@@ -235,7 +235,7 @@ def test_a_model_that_is_no_encoder_is_refused_before_its_weights_are_downloaded
 
 
 def test_a_query_imports_nothing_heavy(tmp_path: Path) -> None:
-    """Neither torch nor the hub's client is imported to embed a query with local weights."""
+    """Embedding a query with local weights imports neither torch nor the hub's client."""
     script = (
         "import sys; from pathlib import Path\n"
         "from repertory.embedding.load import load_engine\n"
@@ -252,10 +252,10 @@ def test_a_query_imports_nothing_heavy(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("hub")
-def test_a_download_that_cannot_start_is_no_defect(
+def test_a_download_that_cannot_start_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without memory for a process, or with lines that are not ours, there are no weights."""
+    """The process may fail to start, or print unexpected lines."""
 
     def full(*_: object, **__: object) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")

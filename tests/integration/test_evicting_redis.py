@@ -1,4 +1,4 @@
-"""A Redis that deletes keys when it is full: what is lost is found missing, and done again."""
+"""A Redis that evicts keys when it is full: lost jobs are noticed and sent again."""
 
 import pytest
 import redis
@@ -12,7 +12,9 @@ PIECE = b"x" * 10_000
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("policy", ["allkeys-random", "volatile-ttl"])
-def test_the_index_equals_the_folder_in_the_end(watches: Watches, policy: str) -> None:
+def test_the_index_finally_equals_the_folder_despite_evictions(
+    watches: Watches, policy: str
+) -> None:
     """Jobs, announcements, tombstones and the lease may vanish while saves continue."""
     watches.start("team")
     until(lambda: watches.items() == ["project/team"])

@@ -1,4 +1,4 @@
-"""The budget of a search for changed files, and what one command remembers for the next."""
+"""Indexing of changed files within a time budget, and the record that commands leave."""
 
 import itertools
 import json
@@ -53,7 +53,7 @@ pytestmark = pytest.mark.usefixtures("own_home")
 
 @pytest.fixture(autouse=True)
 def _old_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_memory, "GRANULARITY", -60_000_000_000)  # no file is recent
+    monkeypatch.setattr(folder_memory, "GRANULARITY", -60_000_000_000)  # no file counts as recent
 
 
 @pytest.fixture
@@ -75,18 +75,18 @@ def search(project: Path, text: str, budget_s: float = 600.0) -> tuple[list[str]
 
 
 class Late(Stopwatch):
-    """That of reading or of writing, whose time is over at once if it is that of ``late``."""
+    """A stopwatch for reading or writing, whose time is over at once if `what` is `late`."""
 
     def __init__(self, what: str, late: str) -> None:
         self._is_late = what == late
 
     def seconds(self) -> float:
-        """Whether its time is over, as a number of seconds."""
+        """Infinity if the time is over, else 0."""
         return math.inf if self._is_late else 0.0
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The places of the files that are parsed from now on."""
+    """Record the places of the files that are parsed from now on."""
     parsed: list[str] = []
     read = FolderSource._read_file
 
@@ -99,7 +99,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_only_changed_files_are_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an earlier process read and is unchanged is not parsed again."""
+    """Unchanged files that an earlier process read are not parsed again."""
     parsed = counted(monkeypatch)
     write_skill(project, "knots", "Tie a bowline")
     write_skill(project, "postmortem", "Sail a dinghy")
@@ -112,8 +112,8 @@ def test_only_changed_files_are_read(project: Path, monkeypatch: pytest.MonkeyPa
     assert notices == ()
 
 
-def test_a_folder_that_appears_behind_a_link_is_found(project: Path) -> None:
-    """A link may lead to a folder that is not there yet, in one that is not listed."""
+def test_a_new_folder_behind_an_existing_link_is_found(project: Path) -> None:
+    """The target of a link may be created later, in a folder that is otherwise skipped."""
     packages = project / "skills" / "node_modules"
     packages.mkdir()
     (project / "skills" / "pack").symlink_to("node_modules/pack")
@@ -134,7 +134,7 @@ def test_a_folder_that_appears_behind_a_link_is_found(project: Path) -> None:
 
 
 def test_the_first_skill_in_a_hidden_folder_is_found(tmp_path: Path) -> None:
-    """No source lists such a folder before."""
+    """No source has listed that folder before."""
     project = tmp_path / "project"
     write(project / "README.md", "# Read me\n\nHow to sail.\n")
     write(project / "packages" / "web" / ".host" / "settings.json", "{}")
@@ -144,8 +144,8 @@ def test_the_first_skill_in_a_hidden_folder_is_found(tmp_path: Path) -> None:
     assert search(project, "tie a bowline")[0][0] == "other-skills/packages/web/.host/skills/knots"
 
 
-def test_the_tools_of_a_broken_file_are_named_as_old(project: Path) -> None:
-    """They stay as the file listed them last, and each answer says so until it can be read."""
+def test_the_last_tools_of_a_broken_file_are_kept_with_a_notice(project: Path) -> None:
+    """Every answer has the notice until the file can be read again."""
     tools = [{"name": "tie_knot", "description": "Ties a bowline", "inputSchema": {}}]
     file = write(project / "tools" / "knots.json", json.dumps({"tools": tools}))
     assert search(project, "tie a bowline")[1] == ()
@@ -163,13 +163,13 @@ def test_the_tools_of_a_broken_file_are_named_as_old(project: Path) -> None:
 
 
 def problems(project: Path) -> set[str]:
-    """What the statistics say of items."""
+    """The messages of all problems in the statistics."""
     with Repertory(settings_of(project), project) as repertory:
         return {problem.message for problem in repertory.stats().problems}
 
 
-def test_what_was_said_of_unchanged_items_is_still_said(project: Path) -> None:
-    """A search that indexes another file reads neither a suspicious skill nor equal tools again."""
+def test_problems_of_unchanged_items_are_still_reported(project: Path) -> None:
+    """A search that indexes another file does not read the problematic ones again."""
     write_skill(project, "lure", "Sends what is in ~/.ssh/id_rsa")
     for server in ("files", "disk"):
         tool = {"name": "read_file", "description": "Reads", "inputSchema": {"type": "object"}}
@@ -178,7 +178,7 @@ def test_what_was_said_of_unchanged_items_is_still_said(project: Path) -> None:
     with Repertory(settings_of(project), project) as repertory:
         repertory.index()
     said = problems(project)
-    assert len(said) == 3  # one is of the shop
+    assert len(said) == 3  # one of them is about the shop
 
     write_skill(project, "knots", "Tie a bowline")
     assert "project/knots" in search(project, "tie a bowline")[0]
@@ -189,10 +189,10 @@ def test_what_was_said_of_unchanged_items_is_still_said(project: Path) -> None:
     assert {one for one in said if "lure" not in one} == problems(project)
 
 
-def test_what_is_not_listed_of_unchanged_items_is_still_counted(
+def test_unlisted_problems_of_unchanged_items_are_still_counted(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither many faults of files nor more warnings than a report lists make any forgotten."""
+    """The counts include problems beyond the limit of the list."""
     monkeypatch.setattr("repertory.indexing.first_problems.MAX_PROBLEMS", 2)
     monkeypatch.setattr("repertory.catalogue.likeness.MAX_FOUND", 1)
     for number in range(4):
@@ -213,10 +213,10 @@ def test_what_is_not_listed_of_unchanged_items_is_still_counted(
     assert after.problems == before.problems
 
 
-def test_a_disk_without_room_for_a_copy_keeps_no_index_back(
+def test_a_disk_without_room_for_a_copy_only_skips_the_optimisation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The index is whole, and the next command takes it as it is."""
+    """The index is complete, and the next command uses it without reading files."""
     free = ROOM + 2**20
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     root = tmp_path / "project"
@@ -232,7 +232,7 @@ def test_a_disk_without_room_for_a_copy_keeps_no_index_back(
 
 
 def test_files_that_were_removed_from_the_index_are_noticed(project: Path) -> None:
-    """Words answer, and say why; the next run writes what is missing, and embeds nothing."""
+    """Keyword search answers with a notice. The next run restores the items from cached vectors."""
     for part in ("segments", "wal"):
         [folder] = (settings_of(project).data_dir / "collections").glob(f"*/{part}")
         shutil.rmtree(folder)
@@ -254,7 +254,7 @@ def test_files_that_were_removed_from_the_index_are_noticed(project: Path) -> No
 
 
 def test_without_time_the_changed_files_are_counted(project: Path) -> None:
-    """They are named in one line, and what was indexed before is found as it was."""
+    """One notice has their number, and the items indexed before are still found."""
     for number in range(SKILLS):
         write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
     (project / "skills" / "postmortem" / "SKILL.md").unlink()
@@ -267,8 +267,8 @@ def test_without_time_the_changed_files_are_counted(project: Path) -> None:
     assert "project/postmortem" not in found
 
 
-def test_the_first_files_of_a_directory_are_indexed_whole(tmp_path: Path) -> None:
-    """Whether it was searched while it was empty: without an item there is nothing to search."""
+def test_the_first_files_of_a_directory_are_indexed_despite_the_budget(tmp_path: Path) -> None:
+    """An empty index has nothing to search, even if the empty directory was searched before."""
     project = tmp_path / "project"
     write(project / "main.py", "print()")
     assert search(project, "tie a knot")[0] == []
@@ -283,7 +283,7 @@ def test_the_first_files_of_a_directory_are_indexed_whole(tmp_path: Path) -> Non
 def test_a_large_first_index_is_searched_before_it_is_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each search goes on with it for a while; what is missing is said."""
+    """Each search continues the build for a while, and a notice counts the missing items."""
     project = tmp_path / "project"
     for number in range(SKILLS):
         write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
@@ -298,7 +298,7 @@ def test_a_large_first_index_is_searched_before_it_is_complete(
     assert notices == (one_shot.UNFINISHED, about_first_index(SKILLS - len(found), SKILLS))
 
     def scan_slowly(source: Source, *, refresh: bool) -> ScanResult:
-        time.sleep(0.3)  # nothing is sent yet, and there is nothing to do
+        time.sleep(0.3)  # during this time the queue has no jobs
         return scan_source(source, refresh=refresh)
 
     monkeypatch.setattr("repertory.indexing.run.scan_source", scan_slowly)
@@ -314,7 +314,7 @@ def test_a_large_first_index_is_searched_before_it_is_complete(
 def test_a_directory_whose_files_are_all_deleted_is_not_indexed_at_each_search(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folders may not be mounted: the index stays, and the search says so."""
+    """Its folders may not be mounted, so the index stays, with a notice."""
     for path in [*project.iterdir()]:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     monkeypatch.setattr(Update, "whole", None)
@@ -325,8 +325,8 @@ def test_a_directory_whose_files_are_all_deleted_is_not_indexed_at_each_search(
         assert "offers no items at all" in notices[0]
 
 
-def test_later_searches_index_what_there_was_no_time_for(project: Path) -> None:
-    """Each search comes nearer to the sources, however small its budget is."""
+def test_later_searches_index_the_remaining_files(project: Path) -> None:
+    """Each search makes progress, however small its budget is."""
     for number in range(SKILLS):
         write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
 
@@ -341,10 +341,10 @@ def test_later_searches_index_what_there_was_no_time_for(project: Path) -> None:
     assert left[-1] == 0
 
 
-def test_what_was_read_and_not_written_is_written_after_a_search_without_time_to_read_it(
+def test_items_read_by_one_search_are_written_by_a_later_one(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one after that finds the files as they were read first, but not in the index."""
+    """Even if the search in between had no time to read: unchanged files may be unindexed."""
     skills = 2 * BATCH_SIZE
     for number in range(skills):
         write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
@@ -364,7 +364,7 @@ def test_what_was_read_and_not_written_is_written_after_a_search_without_time_to
 def test_an_emptied_source_is_named_after_a_search_without_time_to_compare_it(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The search published an index that it had before, and its time was over."""
+    """That search only switched to an index which existed already."""
     write_skill(project / ".claude", "knots", "Tie a bowline")
     search(project, "tie a bowline")
     shutil.rmtree(project / ".claude")
@@ -380,10 +380,10 @@ def test_an_emptied_source_is_named_after_a_search_without_time_to_compare_it(
     assert any("suddenly empty" in one for one in notices), notices
 
 
-def test_later_searches_index_what_there_was_no_time_to_write(
+def test_later_searches_write_the_remaining_items(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Everything was read by the first of them, and only a part of it was written."""
+    """The first search read all files, but had time to write only some items."""
     for number in range(5 * BATCH_SIZE):
         write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
     (project / "skills" / "postmortem" / "SKILL.md").unlink()
@@ -391,7 +391,7 @@ def test_later_searches_index_what_there_was_no_time_to_write(
     watches: list[Stopwatch] = []
 
     def write_little(watch: Stopwatch) -> float:
-        """The first one is that of reading."""
+        """Let only the first stopwatch, which measures reading, have time."""
         if watch not in watches:
             watches.append(watch)
         return 0.0 if watch is watches[0] else 1e12 * seconds(watch)
@@ -409,12 +409,12 @@ def test_later_searches_index_what_there_was_no_time_to_write(
     assert len(set(left)) > 2
 
 
-def test_another_source_hides_changes_for_a_few_searches_only(project: Path) -> None:
-    """What was embedded before is written together; until then the notice counts all of it."""
+def test_a_new_source_delays_changes_for_a_few_searches_only(project: Path) -> None:
+    """Items with cached vectors are written at once; before, the notice counts all of them."""
     for number in range(10 * BATCH_SIZE):
         write_skill(project, f"knots-{number}", f"Tie the knot of {number} loops")
     search(project, "tie a knot")
-    (Path.home() / ".claude" / "skills").mkdir(parents=True)  # it holds nothing
+    (Path.home() / ".claude" / "skills").mkdir(parents=True)  # a new source without items
     write_skill(project, "sails", "Rig the sails")
 
     said: list[str] = []
@@ -429,7 +429,7 @@ def test_another_source_hides_changes_for_a_few_searches_only(project: Path) -> 
 
 
 def test_a_source_of_one_file_is_followed(project: Path) -> None:
-    """An edit is found, also one that was saved while the file was indexed."""
+    """An edit is noticed even if it was saved while the file was indexed."""
     corpus = project / "corpus.jsonl"
 
     def save(name: str, description: str) -> None:
@@ -454,8 +454,8 @@ def test_a_source_of_one_file_is_followed(project: Path) -> None:
     assert search(project, "lay the ropes")[0] == ["ropes"]
 
 
-def test_what_is_gone_is_neither_shown_nor_listed_nor_counted(project: Path) -> None:
-    """In a process that has read the index before."""
+def test_a_deleted_item_is_neither_shown_nor_listed_nor_counted(project: Path) -> None:
+    """The process had read the index before the deletion."""
     with Repertory(settings_of(project), project) as repertory:
         before = repertory.contents().kinds["skill"]["project"]
         shutil.rmtree(project / "skills" / "postmortem")
@@ -473,7 +473,7 @@ def test_what_is_gone_is_neither_shown_nor_listed_nor_counted(project: Path) -> 
 
 
 def test_a_file_that_begins_to_list_tools_is_found(project: Path) -> None:
-    """Also one that is edited in place, which changes no folder."""
+    """The file is edited in place, which changes no folder."""
     file = project / "sounds.json"
     file.write_text("[]")
     assert "play" not in search(project, "play sounds")[0]
@@ -482,8 +482,8 @@ def test_a_file_that_begins_to_list_tools_is_found(project: Path) -> None:
     assert search(project, "play sounds")[0][0].endswith("play")
 
 
-def test_of_items_with_one_id_the_first_counts(project: Path) -> None:
-    """Whichever of their files changes: two sources list a tool of one server."""
+def test_the_first_source_wins_for_items_of_one_id(project: Path) -> None:
+    """It wins whichever file changes; here two files list a tool of one server."""
     (project / "tools").mkdir()
     first, second = project / "tools" / "sounds.json", project / "sounds.json"
 
@@ -508,8 +508,8 @@ def test_of_items_with_one_id_the_first_counts(project: Path) -> None:
     assert described() == "Plays in the folder again."
 
 
-def test_a_folder_that_could_not_be_listed_is_listed_once_it_can(project: Path) -> None:
-    """Its list of files did not change, and neither did the time of that."""
+def test_a_change_of_permissions_makes_a_folder_changed(project: Path) -> None:
+    """Its modification time is unchanged, but it may have become readable."""
     folder = project / "skills" / "postmortem"
     before = folder.stat()
     assert "project/postmortem" in search(project, "postmortem")[0]
@@ -521,7 +521,7 @@ def test_a_folder_that_could_not_be_listed_is_listed_once_it_can(project: Path) 
 
 
 def test_times_in_the_future_are_no_changes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An archive of another time zone had them; a change is still noticed."""
+    """Files from an archive of another time zone have such times; later edits are noticed."""
     file = project / "skills" / "postmortem" / "SKILL.md"
     later = time.time() + 86_400
     for path in (file, file.parent):
@@ -539,13 +539,15 @@ def test_times_in_the_future_are_no_changes(project: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("change", ["delete", "move"])
 def test_a_deleted_item_is_never_found(project: Path, change: str) -> None:
-    """Not even if there is no time to index anything, and it takes no place of another."""
+    """It is not found even without time to index, and takes no place of another result."""
     folder = project / "skills" / "postmortem"
     if change == "delete":
         shutil.rmtree(folder)
     else:
         folder.rename(project / "elsewhere")
-    with Repertory(settings_of(project), project) as repertory:  # does not look at the files
+    with Repertory(
+        settings_of(project), project
+    ) as repertory:  # no ensure_indexed, so files are not compared
         [only] = repertory.search(Query(text="postmortem", limit=1, threshold=0.0)).hits
 
     assert only.id != "project/postmortem"
@@ -553,10 +555,10 @@ def test_a_deleted_item_is_never_found(project: Path, change: str) -> None:
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])
-def test_what_leaves_a_large_index_is_not_found(
+def test_an_item_removed_from_a_large_index_is_not_found(
     project: Path, monkeypatch: pytest.MonkeyPatch, is_indexed: bool
 ) -> None:
-    """Also a tool whose file is still there; a small index would be compared whole."""
+    """The file of the removed tool still exists; only small indexes are compared completely."""
     monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)
     file = project / "tools" / "dry.json"
     file.parent.mkdir()
@@ -577,8 +579,8 @@ def test_what_leaves_a_large_index_is_not_found(
     assert found() == {"dry__apples"}
 
 
-def test_stored_words_of_an_earlier_index_are_not_searched(project: Path, tmp_path: Path) -> None:
-    """Their number of items tells, whether items have left since or have come."""
+def test_an_outdated_keyword_index_is_not_searched(project: Path, tmp_path: Path) -> None:
+    """The numbers of items differ, since an item was removed or added."""
     stored = settings_of(project).data_dir / "keywords"
     folder = project / "skills" / "postmortem"
     for change in (
@@ -593,8 +595,8 @@ def test_stored_words_of_an_earlier_index_are_not_searched(project: Path, tmp_pa
         assert search(project, "postmortem")[0] == expected
 
 
-def test_items_of_a_folder_that_is_not_there_are_kept(project: Path) -> None:
-    """Its disk may not be mounted, and the answer says so; a deleted folder of a skill is gone."""
+def test_items_of_a_missing_source_folder_are_kept(project: Path) -> None:
+    """Its disk may not be mounted. The skill of a deleted folder below it is removed."""
     configuration = "[[sources]]\ntype = 'skills'\npath = 'skills'\nname = 'project'\n"
     (project / "repertory.toml").write_text(configuration, "utf-8")
     assert "project/postmortem" in search(project, "rotate keys")[0]
@@ -611,8 +613,8 @@ def test_items_of_a_folder_that_is_not_there_are_kept(project: Path) -> None:
     assert "project/postmortem" not in found
 
 
-def test_no_items_of_another_index_are_said_to_be_kept(project: Path) -> None:
-    """The index of a model that was set while the folder is away has none of its items."""
+def test_a_new_index_does_not_claim_to_keep_items(project: Path) -> None:
+    """An index that is built while the folder is missing has no items of it."""
     configuration = "[[sources]]\ntype = 'skills'\npath = 'skills'\nname = 'project'\n"
     (project / "repertory.toml").write_text(configuration, "utf-8")
     (project / "skills").rename(project.parent / "away")
@@ -630,7 +632,7 @@ def test_no_items_of_another_index_are_said_to_be_kept(project: Path) -> None:
 def test_an_index_that_another_command_switched_meanwhile_is_compared_again(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may have what this search could not write into the old one."""
+    """The new index may have the changes that this search could not write to the old one."""
     write_skill(project, "knots", "Tie a bowline.")
     with Repertory(settings_of(project), project) as repertory:
         store, active = repertory.parts.store, repertory.parts.active
@@ -655,7 +657,7 @@ def test_an_index_that_another_command_switched_meanwhile_is_compared_again(
 
 
 def test_an_unchanged_project_is_not_compared_again(project: Path) -> None:
-    """A search of a current index imports neither sources nor the lifecycle."""
+    """A search of a current index does not even import the code for it."""
     code = """
         import sys
         from pathlib import Path
@@ -678,7 +680,7 @@ def test_an_unchanged_project_is_not_compared_again(project: Path) -> None:
 
 
 def test_an_edit_before_an_upgrade_is_not_lost(project: Path) -> None:
-    """Without a record of what was read, everything is read again."""
+    """Without a readable record of the last command, all files are read again."""
     for record in (project.parent / "data" / "workspaces").glob("*.seen"):
         record.write_bytes(b"of another release")
     write_skill(project, "postmortem", "Sail a dinghy upwind")
@@ -690,7 +692,7 @@ def test_an_edit_before_an_upgrade_is_not_lost(project: Path) -> None:
 def test_a_folder_whose_name_is_no_unicode_is_compared(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It does not have every file read again, and what is new in it is noticed."""
+    """It does not make every command read all files, and changes in it are noticed."""
     odd = Path(os.fsdecode(os.fsencode(project) + b"/caf\xe9"))
     write_skill(odd, "kites", "Fly a kite")
     search(project, "rotate keys")
@@ -708,7 +710,7 @@ def test_a_folder_whose_name_is_no_unicode_is_compared(
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="its disks have only names in Unicode")
 def test_servers_below_a_path_that_is_no_unicode_are_named(tmp_path: Path) -> None:
-    """They are no defect: they wait for trust like those of other projects."""
+    """They wait for trust like servers of other projects."""
     project = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
     write(project / ".mcp.json", '{"mcpServers": {"lab": {"command": "lab"}}}')
     for _ in range(2):
@@ -719,10 +721,10 @@ def test_servers_below_a_path_that_is_no_unicode_are_named(tmp_path: Path) -> No
     assert "was found but not run" in source.error
 
 
-def test_a_document_that_another_directory_fetched_is_read(
+def test_a_document_fetched_by_another_directory_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search fetches nothing, and follows the content that all directories share."""
+    """A search fetches nothing, but reads the content that all directories share."""
     more = '[[sources]]\ntype = "openapi"\nname = "api"\nurl = "https://a.example/openapi.json"\n'
     project, _ = two_directories(tmp_path, monkeypatch, more)
 
@@ -742,10 +744,10 @@ def test_a_document_that_another_directory_fetched_is_read(
         assert found == {f"api__{one}" for one in operations}
 
 
-def test_a_policy_that_was_another_one_while_a_server_ran_is_back(
+def test_a_policy_that_changed_while_a_server_ran_can_be_reverted(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server leaves no record, so the one of the command before it does not count any more."""
+    """The server leaves no record, so the older record must not count as current."""
     file, rule = project / "repertory.toml", '[[policy]]\nitem = "postmortem"\nboost = '
 
     def boost() -> float:
@@ -770,10 +772,10 @@ def test_a_policy_that_was_another_one_while_a_server_ran_is_back(
 
 @pytest.mark.parametrize("is_whole", [False, True])
 @pytest.mark.parametrize("change", ["text", "place"])
-def test_what_was_changed_back_after_a_command_was_ended_is_compared(
+def test_a_change_reverted_after_an_interrupted_command_is_indexed(
     project: Path, monkeypatch: pytest.MonkeyPatch, change: str, *, is_whole: bool
 ) -> None:
-    """The files are as the last record says; the index is as the ended command left it."""
+    """The files equal the last record again, but the index has the changed item."""
     folder, away = project / "skills" / "postmortem", project.parent / "away"
     text = (folder / "SKILL.md").read_text()
     with Repertory(settings_of(project), project) as repertory:
@@ -805,10 +807,10 @@ def test_what_was_changed_back_after_a_command_was_ended_is_compared(
         assert repertory.item("project/postmortem") == before
 
 
-def test_a_rebuild_that_was_ended_is_not_taken_for_other_sources(
+def test_an_interrupted_rebuild_is_continued_by_searches(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search goes on with that of a large index, and has no time to complete it."""
+    """A search without time reports the unfinished rebuild; a later one completes it."""
     monkeypatch.setattr(job, "MAX_ITEMS", 1)
     monkeypatch.setattr(pace, "MIN_TEXTS", 1)
     monkeypatch.setattr(update, "MAX_BATCH", 1)
@@ -829,7 +831,7 @@ def test_a_rebuild_that_was_ended_is_not_taken_for_other_sources(
 
 
 def test_a_scan_ends_soon_with_its_command(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may read many thousands of files."""
+    """A long scan of many files stops when its command is interrupted."""
     begun, ended = threading.Event(), threading.Event()
 
     def scan(source: FolderSource) -> dict[str, str]:
@@ -856,10 +858,10 @@ def test_a_scan_ends_soon_with_its_command(project: Path, monkeypatch: pytest.Mo
             ended.set()
 
 
-def test_what_could_not_be_embedded_is_named_and_tried_again(
+def test_an_item_that_cannot_be_embedded_is_reported_and_retried(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The item is found as it was, so each search says that a change is missing."""
+    """Its old version is found, so every search says that a change is missing."""
     engine = load_engine(MODEL, "cpu", project.parent / "data")
     embed = engine.embed_texts
 
@@ -883,10 +885,10 @@ def test_what_could_not_be_embedded_is_named_and_tried_again(
     assert (found[0], notices) == ("project/postmortem", ())
 
 
-def test_a_command_that_names_the_same_model_leaves_no_record_of_the_other(
+def test_a_record_counts_only_for_the_named_model(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They share an index. A file may be as the one read it, and the other indexed it meanwhile."""
+    """Two names of one model share an index, so the record of one name may be outdated."""
     engine = load_engine(MODEL, "cpu", project.parent / "data")
     monkeypatch.setattr("repertory.compose.load_engine", lambda *_, **__: engine)
     text = (project / "skills" / "postmortem" / "SKILL.md").read_text("utf-8")
@@ -901,10 +903,10 @@ def test_a_command_that_names_the_same_model_leaves_no_record_of_the_other(
         assert repertory.item("project/postmortem").description != "Sail a dinghy"
 
 
-def test_a_server_withdraws_the_record_of_a_command_that_ended_after_its_start(
+def test_a_server_removes_a_record_written_after_its_start(
     project: Path,
 ) -> None:
-    """It says what the index held before the server wrote to it."""
+    """A command that ends later describes the index before the server's writes."""
     parts = Parts(settings_of(project), project)
     file = parts.workspace.seen_file
     record = file.read_bytes()
@@ -915,8 +917,8 @@ def test_a_server_withdraws_the_record_of_a_command_that_ended_after_its_start(
         until(lambda: not file.exists())
 
 
-def test_a_server_that_has_ended_has_no_file_of_vectors_open(project: Path) -> None:
-    """A host serves many projects, one after the other."""
+def test_a_server_closes_its_vector_cache_when_it_ends(project: Path) -> None:
+    """One process may serve many projects in turn."""
     parts = Parts(settings_of(project), project)
     log = project.parent / "data" / "vectors.sqlite-wal"  # there as long as a process has it open
     with running(parts, parts.settings.data_dir) as service:
@@ -929,7 +931,7 @@ def test_a_server_that_has_ended_has_no_file_of_vectors_open(project: Path) -> N
 def two_directories(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str = ""
 ) -> tuple[Path, Path]:
-    """Two empty directories of a user whose configuration has a source of skills."""
+    """Two empty directories of a user whose own configuration has a source of skills."""
     write_skill(tmp_path / "team", "keys", "Rotate the keys")
     user = tmp_path / "config" / "repertory" / "config.toml"
     user.parent.mkdir(parents=True)
@@ -943,7 +945,7 @@ def two_directories(
 
 
 def policy_of(project: Path) -> Policy | None:
-    """The policy of the only skill, after a search."""
+    """The policy of the only skill, after indexing."""
     with Repertory(settings_of(project), project, budget_s=600.0) as repertory:
         repertory.ensure_indexed()
         return repertory.item("keys").policy
@@ -952,7 +954,7 @@ def policy_of(project: Path) -> Policy | None:
 def test_policies_of_a_directory_do_not_reach_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sources of both are the same; the policies of the last one were those of both."""
+    """Both directories have the same sources, and therefore share an index."""
     one, other = two_directories(tmp_path, monkeypatch)
     rules = '[[policy]]\nitem = "keys"\nboost = -0.9\n'
     (one / "repertory.toml").write_text(rules)
@@ -969,10 +971,10 @@ def test_policies_of_a_directory_do_not_reach_another_one(
     assert policy_of(other) is None
 
 
-def test_what_one_directory_approves_waits_in_another_one(
+def test_an_approval_counts_for_one_directory_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A directory that withholds an item does not take it from one that has approved it."""
+    """An item withheld in one directory remains searchable in one that has approved it."""
     one, other = two_directories(tmp_path, monkeypatch, 'trust = "quarantine"\n')
     with Repertory(settings_of(one), one) as repertory:
         repertory.index()

@@ -1,4 +1,4 @@
-"""The collections of a configuration: when a worker is asked for one, and when they are dropped."""
+"""The collections of a configuration: when they are requested, and when they are dropped."""
 
 import pytest
 from typing_extensions import override
@@ -21,7 +21,7 @@ from tests.support.steered_team import FullQueue, Steer, SteeredTeam
 
 
 class Inbox(FullQueue):
-    """A queue whose requests for collections and snapshots are only noted."""
+    """A queue that only records requests for collections and snapshots."""
 
     is_full = False
 
@@ -50,7 +50,7 @@ def team(steer: Steer) -> SteeredTeam:
 
 @pytest.fixture
 def inbox(team: SteeredTeam) -> Inbox:
-    """A queue beside the team's."""
+    """A recording queue beside the team's own."""
     return Inbox(team.queue)
 
 
@@ -62,10 +62,8 @@ def of_the_team(team: SteeredTeam, inbox: Inbox) -> Generations:
     return generations
 
 
-def test_a_worker_is_asked_again_until_there_is_a_collection(
-    team: SteeredTeam, inbox: Inbox
-) -> None:
-    """Every few seconds; afterwards only when the model may have changed."""
+def test_a_collection_is_requested_until_it_exists(team: SteeredTeam, inbox: Inbox) -> None:
+    """The request is repeated every few seconds, and later only on demand."""
     other = "0123456789abcdef"
     generations = Generations(team.store, inbox, team.coordination, NAMESPACE)
     generations.adopt(other)
@@ -88,7 +86,7 @@ def test_a_worker_is_asked_again_until_there_is_a_collection(
 
 
 def test_a_snapshot_is_requested_above_a_number_of_changes(team: SteeredTeam, inbox: Inbox) -> None:
-    """At that number not yet, and then once in each interval."""
+    """It is requested at most once in each interval."""
     generations = of_the_team(team, inbox)
     name = team.active
     team.deltas.drop(name)
@@ -111,7 +109,7 @@ def test_a_snapshot_is_requested_above_a_number_of_changes(team: SteeredTeam, in
 
 
 def test_another_configurations_collection_is_left_alone(team: SteeredTeam, inbox: Inbox) -> None:
-    """It gets no snapshot, and nothing of it is dropped."""
+    """It gets no snapshot, and is not dropped."""
     generations = Generations(team.store, inbox, team.coordination, NAMESPACE)
     generations.adopt("0123456789abcdef")
     generations.poll(0.0)
@@ -132,7 +130,7 @@ def test_another_configurations_collection_is_left_alone(team: SteeredTeam, inbo
 def test_a_generation_that_another_project_searches_is_kept(
     team: SteeredTeam, inbox: Inbox
 ) -> None:
-    """Projects with the same sources share collections; one may have been built again."""
+    """Projects with the same sources share collections, and another one may search an older one."""
     generations = of_the_team(team, inbox)
     older = f"{team.active}7"
     team.store.create(older, 1).close()
@@ -146,10 +144,10 @@ def test_a_generation_that_another_project_searches_is_kept(
     assert team.store.collections() == [team.active]
 
 
-def test_a_large_index_is_given_time(
+def test_the_predecessor_of_a_large_index_is_kept_longer(
     team: SteeredTeam, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Query processes search the older one until they have read the words of the new one."""
+    """Query processes search it until they have read the words of the new index."""
     monkeypatch.setattr(module, "GRACE_OF_ITEM_S", 100.0)
     generations = of_the_team(team, inbox)
     team.store.create(f"{team.active}7", 1).close()
@@ -161,7 +159,7 @@ def test_a_large_index_is_given_time(
 
 
 def test_a_full_queue_of_requests_holds_up_nothing(team: SteeredTeam, inbox: Inbox) -> None:
-    """Saves have a queue of their own; only without a target it is an error."""
+    """Saves have their own queue, so a full one is an error only without a target."""
     generations = of_the_team(team, inbox)
     inbox.is_full = True
     generations.request_target()
@@ -175,7 +173,7 @@ def test_a_full_queue_of_requests_holds_up_nothing(team: SteeredTeam, inbox: Inb
 
 
 def test_unused_generations_are_dropped_one_by_one(team: SteeredTeam, inbox: Inbox) -> None:
-    """Each after a while; a new one of the same name starts its time again."""
+    """Each has its own grace period; a new one of the same name starts again."""
     generations = of_the_team(team, inbox)
     older = [f"{team.active}{number}" for number in (7, 8)]
     for name in older:

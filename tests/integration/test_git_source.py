@@ -1,4 +1,4 @@
-"""Sources of git repositories, fetched from ``git daemon`` and from a git server over HTTP."""
+"""Git repositories as sources, fetched from ``git daemon`` and over HTTP."""
 
 import errno
 import os
@@ -45,20 +45,20 @@ def repository(tmp_path: Path) -> Repository:
 
 @pytest.fixture
 def daemon(repository: Repository) -> Iterator[str]:
-    """The URL of the repository at a git daemon."""
+    """The URL of the repository on a git daemon."""
     with git_daemon(repository.path.parent) as url:
         yield f"{url}/skills/.git"
 
 
 def files(top: Path) -> set[str]:
-    """The regular files below a folder."""
+    """The regular files below a folder, relative to it."""
     return {str(path.relative_to(top)) for path in top.rglob("*") if path.is_file()}
 
 
-def test_a_repository_is_fetched_and_fetched_again(
+def test_a_repository_is_fetched_and_refreshed(
     repository: Repository, daemon: str, tmp_path: Path
 ) -> None:
-    """Its skills are found; new ones after the next refresh, without its history or its .git."""
+    """A refresh finds new skills. Neither the history nor .git is stored."""
     sources = built(tmp_path, type="git", url=daemon)
     assert refreshed(sources) == {"acme/skills/pdf"}
     commit = repository.add_skills("docx")
@@ -72,10 +72,10 @@ def test_a_repository_is_fetched_and_fetched_again(
     assert not [one for one in everything if not one.is_symlink() and one.stat().st_mode & 0o077]
 
 
-def test_a_data_directory_in_a_repository(
+def test_a_data_directory_may_be_inside_another_repository(
     repository: Repository, daemon: str, tmp_path: Path
 ) -> None:
-    """The remote of that repository is not asked."""
+    """The remote of that repository is not contacted."""
     around = Repository(tmp_path / "around")
     around.git("remote", "add", "origin", "https://example.invalid/other.git")
     sources = built(around.path, type="git", url=daemon)
@@ -85,8 +85,10 @@ def test_a_data_directory_in_a_repository(
     assert sources[0].content.state().revision == commit  # type: ignore[attr-defined]
 
 
-def test_a_folder_and_a_ref_are_taken(repository: Repository, daemon: str, tmp_path: Path) -> None:
-    """A branch, a tag with or without a note, and a whole commit; a tag before a branch."""
+def test_a_folder_and_a_ref_can_be_chosen(
+    repository: Repository, daemon: str, tmp_path: Path
+) -> None:
+    """The ref may be a branch, a lightweight or annotated tag, or a full commit id."""
     first = repository.git("rev-parse", "HEAD")
     repository.git("tag", "v1")
     repository.git("tag", "--annotate", "--message", "One", "noted")
@@ -109,10 +111,10 @@ def test_a_folder_and_a_ref_are_taken(repository: Repository, daemon: str, tmp_p
         ({"folder": "skills/pdf/SKILL.md"}, "no folder"),
     ],
 )
-def test_what_is_not_there_is_named(
+def test_a_missing_ref_or_folder_is_an_error(
     daemon: str, tmp_path: Path, given: dict[str, str], message: str
 ) -> None:
-    """With the option to check."""
+    """The error of fetches and scans names the wrong value."""
     [source] = built(tmp_path, type="git", url=daemon, **given)
     with pytest.raises(SourceError, match=message):
         source.refresh()
@@ -123,7 +125,7 @@ def test_what_is_not_there_is_named(
 def test_a_rewritten_branch_is_followed(
     repository: Repository, daemon: str, tmp_path: Path
 ) -> None:
-    """As after a forced push."""
+    """The branch may be replaced by a forced push."""
     sources = built(tmp_path, type="git", url=daemon)
     refreshed(sources)
     repository.git("checkout", "--quiet", "--orphan", "other")
@@ -134,10 +136,10 @@ def test_a_rewritten_branch_is_followed(
     assert refreshed(sources) == {"acme/skills/fresh"}
 
 
-def test_what_was_fetched_stays_while_the_server_is_away(
+def test_fetched_items_stay_while_the_server_is_down(
     repository: Repository, tmp_path: Path
 ) -> None:
-    """A failed refresh deletes nothing, is named, and is over with the next one."""
+    """Scans report the failed refresh, also in a new process."""
     sources = built(tmp_path, type="git", url="git://127.0.0.1:1/x")
     with pytest.raises(SourceError, match="cannot be fetched"):
         refreshed(sources)
@@ -158,7 +160,7 @@ def test_what_was_fetched_stays_while_the_server_is_away(
 def test_an_unchanged_repository_is_not_fetched_again(
     daemon: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One question is enough; a commit needs not even that."""
+    """Only `ls-remote` is needed, and for a commit id not even that."""
     asked: list[str] = []
     call = Git.call
 
@@ -180,10 +182,8 @@ def test_an_unchanged_repository_is_not_fetched_again(
     assert asked == []
 
 
-def test_nothing_but_regular_files_is_taken(
-    repository: Repository, daemon: str, tmp_path: Path
-) -> None:
-    """No link, no submodule, no large file; filters, attributes and hooks have no effect."""
+def test_only_regular_files_are_stored(repository: Repository, daemon: str, tmp_path: Path) -> None:
+    """Links, submodules and large files are left out; filters, attributes and hooks do nothing."""
     key = write(tmp_path / "home" / "id_rsa", "secret")
     (repository.path / "skills" / "leak").mkdir()
     (repository.path / "skills" / "leak" / "SKILL.md").symlink_to(key)
@@ -218,10 +218,10 @@ def test_nothing_but_regular_files_is_taken(
         assert what in notes
 
 
-def test_a_name_that_the_disk_cannot_have_is_left_out(
+def test_a_file_name_that_the_disk_does_not_allow_is_left_out(
     repository: Repository, tmp_path: Path
 ) -> None:
-    """The other files of its commit are taken."""
+    """The other files of the commit are stored."""
     sources = built(tmp_path, type="git", url=str(repository.path))
     assert refreshed(sources) == {"acme/skills/pdf"}
     blob = repository.git("rev-parse", "HEAD:skills/pdf/SKILL.md")
@@ -233,10 +233,10 @@ def test_a_name_that_the_disk_cannot_have_is_left_out(
     assert notes == ("Left out: 2 files whose names this disk does not allow.",)
 
 
-def test_content_that_cannot_be_written_is_named(
+def test_content_that_cannot_be_written_is_an_error(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a server that is away is: the last content stays, and every scan says why."""
+    """The last content stays, and every scan gives the reason."""
     sources = built(tmp_path, type="git", url=str(repository.path))
     refreshed(sources)
     repository.add_skills("docx")
@@ -251,10 +251,10 @@ def test_content_that_cannot_be_written_is_named(
     assert sources[0].scan().stale == ""
 
 
-def test_a_failure_that_cannot_be_noted_is_named(
+def test_a_failure_that_cannot_be_stored_is_still_reported(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a full disk, the scan after a fetch says why it failed, until another one succeeds."""
+    """On a full disk, scans of this process give the reason until a fetch succeeds."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     sources = built(tmp_path, type="git", url=str(repository.path))
     with monkeypatch.context() as patch:
@@ -273,15 +273,15 @@ def test_a_failure_that_cannot_be_noted_is_named(
         with pytest.raises(SourceError, match="No space left on device"):
             refreshed(sources)
         assert "No space left on device" in sources[0].scan().stale
-    refreshed(built(tmp_path, type="git", url=str(repository.path)))  # by another process
+    refreshed(built(tmp_path, type="git", url=str(repository.path)))  # like another process
     assert ids(sources) == {"acme/skills/pdf", "acme/skills/docx"}
     assert sources[0].scan().stale == ""
 
 
-def test_a_repository_that_went_back_is_followed_whatever_was_noted(
+def test_a_reset_repository_is_followed_despite_an_outdated_state(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was noted last may be about the content before, after a kill or on a full disk."""
+    """After a kill or on a full disk, the stored state may describe the content before."""
     refreshed(built(tmp_path, type="git", url=str(repository.path)))
     repository.add_skills("docx")
     with monkeypatch.context() as patch:
@@ -293,7 +293,7 @@ def test_a_repository_that_went_back_is_followed_whatever_was_noted(
 
 
 def test_a_credential_helper_of_git_signs_in(repository: Repository, tmp_path: Path) -> None:
-    """As for every other use of git; without one it fails at once, without a question."""
+    """Without a password the fetch fails at once, without a prompt."""
     web = Web(repository.path.parent)
     web.login = "ada:pa55"
     with web.published() as url:
@@ -314,7 +314,7 @@ def test_a_credential_helper_of_git_signs_in(repository: Repository, tmp_path: P
 
 
 def test_a_password_in_a_url_is_never_shown(repository: Repository, tmp_path: Path) -> None:
-    """Neither where it works nor where it fails, nor in what is stored for the index."""
+    """It is in no message, and in no stored file of the source."""
     web = Web(repository.path.parent)
     web.login = "ada:pa55word"
     with web.published() as url:
@@ -350,14 +350,14 @@ def test_a_password_in_a_url_is_never_shown(repository: Repository, tmp_path: Pa
     ],
 )
 def test_hostile_urls_are_refused(tmp_path: Path, url: object) -> None:
-    """Before git sees them."""
+    """They are refused before git sees them."""
     with pytest.raises(ConfigurationError, match="not the URL of a git repository"):
         built(tmp_path, type="git", url=url)
 
 
 @pytest.mark.parametrize("ref", ["-x", "--upload-pack=x", "a b", "a..b", "a:b", "", 3])
 def test_hostile_refs_are_refused(tmp_path: Path, ref: object) -> None:
-    """The empty one stands for the default branch."""
+    """Only the empty ref is valid, and means the default branch."""
     if ref == "":
         assert built(tmp_path, type="git", url="https://h/x", ref=ref)
         return
@@ -365,10 +365,10 @@ def test_hostile_refs_are_refused(tmp_path: Path, ref: object) -> None:
         built(tmp_path, type="git", url="https://h/x", ref=ref)
 
 
-def test_redirects_of_a_repository_are_followed_into_no_private_network(
+def test_redirects_of_a_repository_do_not_lead_to_a_private_network(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A repository that moved is found; git itself follows no redirect."""
+    """A moved repository is found; Repertory and not git follows its redirect."""
     web = Web(repository.path.parent)
     end = "/info/refs"
     with web.published() as url:
@@ -383,10 +383,8 @@ def test_redirects_of_a_repository_are_followed_into_no_private_network(
         assert web.requests == [f"/new{end}"]
 
 
-def test_git_uses_no_other_protocol_than_that_of_the_url(
-    repository: Repository, tmp_path: Path
-) -> None:
-    """Also if the configuration of git turns a URL into another one, or a server redirects."""
+def test_git_uses_only_the_protocol_of_the_url(repository: Repository, tmp_path: Path) -> None:
+    """Here git's own configuration replaces the URL with one of another protocol."""
     config = tmp_path / "home" / ".gitconfig"
     repository.git(
         "config", "--file", str(config), f"url.{repository.path}.insteadOf", "https://h/x"
@@ -397,8 +395,8 @@ def test_git_uses_no_other_protocol_than_that_of_the_url(
         source.refresh()
 
 
-def test_an_interrupted_fetch_leaves_what_was_there(repository: Repository, tmp_path: Path) -> None:
-    """Nothing half fetched is read, git has ended, and the next fetch clears up."""
+def test_an_interrupted_fetch_keeps_the_old_content(repository: Repository, tmp_path: Path) -> None:
+    """Partial content is not read, and the next fetch removes it."""
     [source] = built(tmp_path, type="git", url=str(repository.path))
     refreshed([source])
     repository.add_skills("docx")
@@ -421,7 +419,7 @@ def test_an_interrupted_fetch_leaves_what_was_there(repository: Repository, tmp_
 def test_a_scan_never_sees_half_of_new_content(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Content that is replaced between two files of a scan is read again as a whole."""
+    """If the content is replaced during a scan, the scan starts again."""
     entry = {"type": "git", "url": str(repository.path), "folder": "skills"}
     [source] = built(tmp_path, **entry)
     repository.add_skills("docx", "xlsx")
@@ -445,7 +443,7 @@ def test_a_scan_never_sees_half_of_new_content(
 
 
 def test_other_files_are_read_on_request(repository: Repository, tmp_path: Path) -> None:
-    """Each type of source has a name of its own; a skill at the top has the source's name."""
+    """Each kind of item has its own source; a skill at the top has the name of the source."""
     repository.commit({"docs/guide.md": "# Guide\n\nHow to.\n", "SKILL.md": SKILL.format("acme")})
     sources = built(tmp_path, type="git", url=str(repository.path), reads=["skills", "documents"])
     assert [source.name for source in sources] == ["acme", "acme-documents"]
@@ -455,18 +453,20 @@ def test_other_files_are_read_on_request(repository: Repository, tmp_path: Path)
         built(tmp_path, type="git", url=str(repository.path), reads=["mcp"])
 
 
-def test_a_missing_program_is_named(
+def test_a_missing_git_program_is_an_error(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With what to do."""
+    """The message says what to install."""
     monkeypatch.setenv("PATH", str(tmp_path))
     [source] = built(tmp_path, type="git", url=str(repository.path))
     with pytest.raises(SourceError, match="`git` is missing; install it"):
         source.refresh()
 
 
-def test_git_has_room_for_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a full disk it could not say so."""
+def test_the_file_for_the_errors_of_git_has_reserved_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise git could not report a full disk."""
     program = tmp_path / "bin" / "git"
     write(program, "#!/bin/sh\ntest -s errors && echo 'fatal: No space left' >&2\nexit 128\n")
     program.chmod(0o700)
@@ -477,7 +477,7 @@ def test_git_has_room_for_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_programs_stay_executable(repository: Repository, tmp_path: Path) -> None:
-    """For their owner."""
+    """They are executable for their owner only."""
     script = write(repository.path / "skills" / "pdf" / "run.sh", "#!/bin/sh\n")
     script.chmod(0o755)
     repository.commit()

@@ -1,4 +1,4 @@
-"""The Helm chart: it agrees with the compose file and the code, and Kubernetes accepts it."""
+"""The Helm chart agrees with the compose file and the code, and Kubernetes accepts it."""
 
 import json
 import re
@@ -48,7 +48,7 @@ each_use = pytest.mark.parametrize(
 
 
 def helm(*words: str, values: dict[str, Any] | None = None) -> subprocess.CompletedProcess[str]:
-    """What Helm does with the chart and some values."""
+    """Run Helm on some values."""
     program = shutil.which("helm")
     if not program:
         pytest.skip("There is no helm here.")
@@ -58,14 +58,14 @@ def helm(*words: str, values: dict[str, Any] | None = None) -> subprocess.Comple
 
 
 def rendered(values: dict[str, Any]) -> list[dict[str, Any]]:
-    """The objects of a release with this name, which is also the beginning of our variables."""
+    """The objects of a release; its name, `repertory`, is also the prefix of our variables."""
     done = helm("template", "repertory", str(CHART), "--kube-version", KUBERNETES, values=values)
     assert done.returncode == 0, done.stderr
     return [one for one in yaml.safe_load_all(done.stdout) if one]
 
 
 def pods(objects: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The pods of all workloads, by part."""
+    """The pods of all workloads, with the component of each."""
     for one in objects:
         if one["kind"] in WORKLOADS:
             template = one["spec"]["template"]
@@ -74,7 +74,7 @@ def pods(objects: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @each_use
 def test_the_values_fit_their_schema(values: dict[str, Any]) -> None:
-    """The default ones, and those of the tests."""
+    """This includes the default values and the values of these tests."""
     Draft7Validator.check_schema(SCHEMA)
     assert [error.message for error in Draft7Validator(SCHEMA).iter_errors(VALUES)] == []
     assert [error.message for error in Draft7Validator(SCHEMA).iter_errors(values)] == []
@@ -93,17 +93,17 @@ def test_the_values_fit_their_schema(values: dict[str, Any]) -> None:
     ],
 )
 def test_a_mistake_in_the_values_is_refused(values: dict[str, Any]) -> None:
-    """A misspelt name, a secret among the settings, a setting that the chart makes itself."""
+    """Misspelt names, secrets among the settings, and settings that the chart sets itself."""
     assert list(Draft7Validator(SCHEMA).iter_errors(values))
 
 
 def test_without_an_ingress_the_public_url_is_a_setting() -> None:
-    """It may be reached by other means."""
+    """The server may be reachable by other means."""
     assert Draft7Validator(SCHEMA).is_valid(VALUES | {"settings": PUBLIC})
 
 
-def test_every_value_has_a_place_in_the_schema() -> None:
-    """And the other way round, so that values.yaml is the complete reference."""
+def test_values_and_schema_have_the_same_names() -> None:
+    """So values.yaml is a complete reference."""
 
     def names(schema: dict[str, Any], values: dict[str, Any]) -> set[str]:
         declared = schema.get("properties", {})
@@ -117,15 +117,15 @@ def test_every_value_has_a_place_in_the_schema() -> None:
 
 
 def test_the_chart_has_the_version_of_the_package() -> None:
-    """Its images have this tag by default."""
+    """The tag of its images defaults to this version."""
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert chart["appVersion"] == chart["version"] == project["version"]
 
 
 @pytest.mark.parametrize("store", ["qdrant", "redis"])
-def test_the_stores_are_those_of_compose(store: str) -> None:
-    """The same image, and the same options."""
+def test_the_stores_equal_the_stores_of_compose(store: str) -> None:
+    """They have the same image, user, environment and options."""
     service = COMPOSE[store]
     assert f":-{VALUES[store]['image']}}}" in service["image"]
     template = TEMPLATES[f"{store}.yaml"]
@@ -144,7 +144,7 @@ def test_the_stores_are_those_of_compose(store: str) -> None:
 
 @pytest.mark.parametrize("name", ["query", "worker", "watch"])
 def test_our_processes_have_the_limits_of_compose(name: str) -> None:
-    """Of memory; the images and their commands exist in the Dockerfile."""
+    """They also run the commands and the user of the Dockerfile."""
     limit = VALUES[name]["resources"]["limits"]["memory"]
     default = COMPOSE[name]["deploy"]["resources"]["limits"]["memory"]
     assert default.endswith(f":-{limit.replace('Gi', 'g')}}}")
@@ -157,7 +157,7 @@ def test_our_processes_have_the_limits_of_compose(name: str) -> None:
 
 
 def test_every_variable_is_a_setting() -> None:
-    """In the templates, in the schema, and in the comments of values.yaml."""
+    """This includes variables in the schema and in the comments of values.yaml."""
     texts = [*TEMPLATES.values(), (CHART / "values.yaml").read_text(), json.dumps(SCHEMA)]
     used = {name for text in texts for name in re.findall(r"\bREPERTORY_[A-Z_]*[A-Z]\b", text)}
     assert used
@@ -166,7 +166,7 @@ def test_every_variable_is_a_setting() -> None:
 
 @each_use
 def test_helm_finds_no_fault(values: dict[str, Any]) -> None:
-    """In the chart, with any of these values."""
+    """`helm lint` accepts the chart with all of these values."""
     done = helm("lint", "--strict", str(CHART), values=values)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -180,8 +180,8 @@ def test_helm_finds_no_fault(values: dict[str, Any]) -> None:
         ({"watch": {"replicas": 2}}, "needs data.shared"),
     ],
 )
-def test_what_cannot_work_is_refused_with_a_reason(values: dict[str, Any], reason: str) -> None:
-    """The message names the value."""
+def test_unusable_values_are_refused_with_a_reason(values: dict[str, Any], reason: str) -> None:
+    """The message says which value is missing."""
     done = helm("template", "r", str(CHART), "--kube-version", KUBERNETES, values=values)
     assert done.returncode != 0
     assert reason in done.stderr
@@ -189,7 +189,7 @@ def test_what_cannot_work_is_refused_with_a_reason(values: dict[str, Any], reaso
 
 @each_use
 def test_kubernetes_accepts_the_objects(values: dict[str, Any]) -> None:
-    """By its own schemas, without unknown fields."""
+    """They fit the schemas of Kubernetes, without unknown fields."""
     objects = rendered(values)
     schemas = pytest.importorskip("kubernetes_validate", reason="needs kubernetes-validate")
     for one in objects:
@@ -197,14 +197,14 @@ def test_kubernetes_accepts_the_objects(values: dict[str, Any]) -> None:
 
 
 @each_use
-def test_no_pod_has_rights(values: dict[str, Any]) -> None:
-    """None runs as root, writes to its image, or has a token of the cluster; each has limits."""
+def test_no_pod_is_privileged(values: dict[str, Any]) -> None:
+    """No pod runs as root, writes to its image, or has a token of the cluster."""
     found = dict(pods(rendered(values)))
     assert {"query", "worker", "watch"} <= set(found)
     for pod in found.values():
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["automountServiceAccountToken"] is False
-        assert pod["enableServiceLinks"] is False  # else REPERTORY_QDRANT_PORT is a variable
+        assert pod["enableServiceLinks"] is False  # else Kubernetes sets REPERTORY_QDRANT_PORT
         (container,) = pod["containers"]
         assert container["securityContext"] == {
             "allowPrivilegeEscalation": False,
@@ -218,8 +218,8 @@ def test_no_pod_has_rights(values: dict[str, Any]) -> None:
 
 
 @each_use
-def test_selectors_find_their_pods(values: dict[str, Any]) -> None:
-    """Those of services, autoscalers, budgets and network policies; none finds those of another."""
+def test_selectors_match_exactly_their_pods(values: dict[str, Any]) -> None:
+    """This applies to services, autoscalers, disruption budgets and network policies."""
     objects = rendered(values)
     labels = [
         one["spec"]["template"]["metadata"]["labels"] for one in objects if one["kind"] in WORKLOADS
@@ -246,7 +246,7 @@ def test_selectors_find_their_pods(values: dict[str, Any]) -> None:
 
 
 def test_secrets_are_references() -> None:
-    """No value of a Secret is in the chart's objects, and each process gets its own alone."""
+    """No object contains a secret, and each process gets only its own secrets."""
     found = dict(pods(rendered(FULL)))
     own = {"query": "oidc", "worker": "hub", "watch": "mcp"}
     for part, pod in found.items():
@@ -257,7 +257,7 @@ def test_secrets_are_references() -> None:
         if part in own:
             reference = env["REPERTORY_QDRANT_API_KEY"]["valueFrom"]["secretKeyRef"]
             assert reference == {"name": "stores", "key": "api-key"}
-            names = [*env]  # Kubernetes replaces only what comes before
+            names = [*env]  # Kubernetes expands only variables that come before
             assert names.index("REDIS_PASSWORD") < names.index("REPERTORY_REDIS_URL")
             assert ":$(REDIS_PASSWORD)@" in env["REPERTORY_REDIS_URL"]["value"]
     settings = {
@@ -271,7 +271,7 @@ def test_secrets_are_references() -> None:
 
 
 def test_each_process_reads_the_configuration() -> None:
-    """Its [search] is about the model of the workers and the limits of the query service, too."""
+    """Workers and the query service also read settings in its [search] section."""
 
     def annotations(text: str) -> list[str]:
         objects = rendered({"catalogue": {"config": text}})
@@ -291,13 +291,13 @@ def test_each_process_reads_the_configuration() -> None:
         assert env["REPERTORY_CONFIG"] == f"{mounts['configuration']}/repertory.toml"
         assert volumes["configuration"]["configMap"] == {"name": data["metadata"]["name"]}
     one, other = annotations("[search]\nlimit = 3\n"), annotations("[search]\nlimit = 4\n")
-    assert len(one) == len(other) == 3  # so a change starts them again
+    assert len(one) == len(other) == 3  # so a change restarts them
     assert not {*one} & {*other}
     assert "configuration" not in json.dumps([*pods(rendered({}))])
 
 
-def test_the_restore_of_the_documents_fits_the_watch_service() -> None:
-    """Its patch replaces the arguments and every probe of the one container, and nothing else."""
+def test_the_documented_restore_fits_the_watch_service() -> None:
+    """Its patch replaces the arguments and every probe of the container, and nothing else."""
     page = (ROOT / "docs" / "operations.md").read_text("utf-8")
     (patch,) = re.findall(r"kubectl patch deployment repertory-watch --patch '([^']+)'", page)
     (container,) = json.loads(patch)["spec"]["template"]["spec"]["containers"]
@@ -309,8 +309,8 @@ def test_the_restore_of_the_documents_fits_the_watch_service() -> None:
     assert container == dict.fromkeys(re.findall(r"^(\w+Probe):", probes, re.MULTILINE))
 
 
-def test_one_volume_holds_what_cannot_be_made_again() -> None:
-    """It stays when the release is removed; the query service shares it only if it may."""
+def test_one_volume_holds_the_data_that_cannot_be_recreated() -> None:
+    """It outlives the release; the query service mounts it only if it can be shared."""
 
     def claim(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         objects = rendered(values)

@@ -1,4 +1,4 @@
-"""A worker and whatever a stranger puts into its Redis: real processes and a real Redis."""
+"""Hostile messages in Redis do not stop a worker: real processes and a real Redis."""
 
 import base64
 import copy
@@ -27,7 +27,7 @@ from tests.support.redis_server import RedisProcess
 from tests.support.waiting import until
 from tests.support.worker import WorkerProcess
 
-TEXTS = [  # no message at all
+TEXTS = [  # none is a valid message
     b"garbage",
     b"",
     b"42",
@@ -70,14 +70,14 @@ class Team:
         self.queue.submit(job, QueueName.SAVES)
 
     def message(self) -> dict[str, Any]:
-        """A message of ours, as Redis holds it, after which the queue is empty."""
+        """A valid message as Redis stores it; the queue is empty afterwards."""
         self.submit("any")
         texts: Any = self.client.lpop(redis_key("saves"), 10)
         found: dict[str, Any] = json.loads(texts[0])
         return found
 
     def wait_until_indexed(self, name: str) -> None:
-        """Wait until the collection has an item."""
+        """Wait until the collection contains an item."""
 
         def is_indexed() -> bool:
             with self.parts.store.open(self.collection) as collection:
@@ -94,7 +94,7 @@ def team(tmp_path: Path, redis_process: RedisProcess) -> Iterator[Team]:
 
 
 def _changed(message: dict[str, Any]) -> Iterator[bytes]:
-    """A message with each of its parts replaced or missing."""
+    """Copies of a message in which one part is replaced or missing."""
     parts: list[tuple[str, ...]] = [
         ("body",),
         ("content-type",),
@@ -119,7 +119,7 @@ def _changed(message: dict[str, Any]) -> Iterator[bytes]:
 
 
 def test_a_worker_survives_any_message(team: Team, tmp_path: Path) -> None:
-    """No message ends it or takes its room for tasks, in whichever queue it waits."""
+    """Invalid messages in any queue neither stop the worker nor block its other tasks."""
     hostile = [*TEXTS, *_changed(team.message())]
     with WorkerProcess(tmp_path / "worker", team.environment) as worker:
         for queue in QUEUES:
@@ -141,10 +141,10 @@ def test_a_worker_survives_any_message(team: Team, tmp_path: Path) -> None:
     [b"", b"not packed", zlib.compress(b"[[]]")[:-4], zlib.compress(bytes(MAX_SIZE + 1))],
     ids=["empty", "not packed", "cut", "a bomb"],
 )
-def test_a_body_that_cannot_be_unpacked_costs_no_save(
+def test_an_invalid_compressed_body_does_not_affect_other_jobs(
     redis_server: RedisProcess, body: bytes
 ) -> None:
-    """It is dropped, and what a worker has beside it is done."""
+    """Its message is dropped, and the jobs gathered with it are done."""
     redis_server.flush()
     queue = CeleryQueue(redis_server.url)
     client = redis.Redis.from_url(redis_server.url)
@@ -161,8 +161,10 @@ def test_a_body_that_cannot_be_unpacked_costs_no_save(
     assert not queue.taken()
 
 
-def test_unreadable_messages_hold_up_none_that_come_back(team: Team, tmp_path: Path) -> None:
-    """What a stranger wrote into the record of taken messages is dropped."""
+def test_invalid_unacknowledged_messages_do_not_block_redelivery(
+    team: Team, tmp_path: Path
+) -> None:
+    """Invalid entries in Celery's record of unacknowledged messages are dropped."""
     for number, text in enumerate(TEXTS):
         team.client.hset(redis_key("unacked"), f"tag-{number}", text)
         team.client.zadd(redis_key("unacked_index"), {f"tag-{number}": number + 1.0})
@@ -187,8 +189,8 @@ app.run(load({}, Path.cwd()))
 """
 
 
-def test_a_worker_that_ends_by_an_error_says_so(team: Team, tmp_path: Path) -> None:
-    """Its exit code is not that of success, so that systemd starts it again."""
+def test_a_worker_that_crashes_has_a_failure_exit_code(team: Team, tmp_path: Path) -> None:
+    """Systemd therefore starts it again."""
     team.submit("any")
     ended = subprocess.run(
         [sys.executable, "-c", _BROKEN],

@@ -1,4 +1,4 @@
-"""The keyword index follows its collection, also where announcements were missed."""
+"""The keyword index follows its collection even if announcements are lost."""
 
 from collections.abc import Sequence
 
@@ -20,12 +20,12 @@ from tests.support.steered_team import Steer
 
 
 @pytest.mark.parametrize("page", [1, 2, 3, 8, 100])
-def test_it_catches_up_page_by_page(
+def test_the_keyword_index_catches_up_page_by_page(
     steer: Steer, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
-    """Everything that was written lately is found, whatever a page holds."""
+    """Recent writes are found with any page size."""
     monkeypatch.setattr(keyword_feed, "PAGE", page)
-    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # only the pages help
+    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # disable the complete comparison
     folder = Folder("team", *"abcdefg")
     team = steer(folder)
     team.work()
@@ -44,10 +44,10 @@ def test_it_catches_up_page_by_page(
         assert feed.index is before
 
 
-def test_what_was_removed_is_missed_by_no_process_that_has_a_large_store_alone(
+def test_a_process_with_its_own_large_store_notices_removals(
     steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing verifies the index of a command; announcements may be too many to be kept."""
+    """Its index is never verified, and announcements may be lost."""
     monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)
     folder = Folder("team", *"abc")
     team = steer(folder)
@@ -63,10 +63,10 @@ def test_what_was_removed_is_missed_by_no_process_that_has_a_large_store_alone(
         assert {entry.id for entry in feed.index.all()} == {"team/a", "team/c"}
 
 
-def test_what_was_removed_since_a_snapshot_is_not_searched_after_a_restart(
+def test_items_removed_since_a_snapshot_are_not_searched_after_a_restart(
     steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if Redis has lost the announcements, and the collection is large."""
+    """The announcements are lost, and the collection is large."""
     monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)
     folder = Folder("team", *"abc")
     team = steer(folder)
@@ -81,10 +81,10 @@ def test_what_was_removed_since_a_snapshot_is_not_searched_after_a_restart(
         assert {entry.id for entry in index.feed.index.all()} == {"team/a", "team/c"}
 
 
-def test_a_snapshot_has_nothing_that_was_removed_without_an_announcement(
+def test_a_snapshot_includes_changes_without_announcements(
     steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor what was changed long before: each later snapshot of a large collection follows it."""
+    """Otherwise all later snapshots of a large collection would repeat the error."""
     monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)
     monkeypatch.setattr(keyword_feed, "PAGE", 2)
     folder = Folder("team", *"abcde")
@@ -104,10 +104,10 @@ def test_a_snapshot_has_nothing_that_was_removed_without_an_announcement(
         assert {entry.id: entry.hash for entry in reader.index.all()} == team.hashes()
 
 
-def test_a_claim_ends_also_where_another_process_has_just_stored_the_index(
+def test_a_claim_ends_if_another_process_has_just_stored_the_index(
     steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next process to build it does not wait for one that builds nothing."""
+    """The next process must not wait for one that builds nothing."""
     team = steer(Folder("team", "a"))
     team.work()
     claims, snapshots = team.coordination.claims, team.coordination.snapshots
@@ -130,10 +130,10 @@ def test_a_claim_ends_also_where_another_process_has_just_stored_the_index(
 
 
 @pytest.mark.parametrize("has_snapshot", [False, True])
-def test_a_snapshot_that_takes_too_long_is_continued(
+def test_an_interrupted_snapshot_is_continued(
     steer: Steer, monkeypatch: pytest.MonkeyPatch, *, has_snapshot: bool
 ) -> None:
-    """What was read before a worker ended is not read again, and a reader has it whole."""
+    """Items that were read before the worker ended are not read again."""
     monkeypatch.setattr(keyword_feed, "STEP", 2)
     monkeypatch.setattr(keyword_feed, "STORE_INTERVAL_S", 0.0)
     folder = Folder("team", *"abcdefg"[: 1 if has_snapshot else 7])
@@ -176,13 +176,13 @@ def test_a_snapshot_that_takes_too_long_is_continued(
 
 
 @pytest.mark.parametrize("is_announced", [False, True])
-def test_what_is_written_while_a_snapshot_is_made_is_in_it(
+def test_a_snapshot_includes_items_written_while_it_is_made(
     steer: Steer, monkeypatch: pytest.MonkeyPatch, *, is_announced: bool
 ) -> None:
-    """Also behind the place that it has reached, and if the announcements are lost."""
+    """This includes items before the current position, and lost announcements."""
     monkeypatch.setattr(keyword_feed, "STEP", 2)
     monkeypatch.setattr(keyword_feed, "PAGE", 2)
-    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # only the pages help
+    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # disable the complete comparison
     monkeypatch.setattr(keyword_feed, "OVERLAP", 0)
     folder = Folder("team", *"abcdefg")
     team = steer(folder)
@@ -208,13 +208,13 @@ def test_what_is_written_while_a_snapshot_is_made_is_in_it(
         assert {entry.id: entry.hash for entry in reader.index.all()} == team.hashes()
 
 
-def test_what_is_written_while_a_gap_is_read_is_found_after_the_next_gap(
+def test_items_written_while_a_gap_is_read_are_found_after_the_next_gap(
     steer: Steer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A reader may be slower than announcements are forgotten, as beside a large build."""
+    """Beside a large build, announcements may be dropped faster than a reader is."""
     monkeypatch.setattr(keyword_feed, "STEP", 2)
     monkeypatch.setattr(keyword_feed, "PAGE", 2)
-    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # only the pages help
+    monkeypatch.setattr(keyword_feed, "MAX_COMPARED", 0)  # disable the complete comparison
     monkeypatch.setattr(keyword_feed, "OVERLAP", 100)
     team = steer(Folder("team", *"abcdefg"))
     team.work()
@@ -236,7 +236,7 @@ def test_what_is_written_while_a_gap_is_read_is_found_after_the_next_gap(
                 super().reread(items)
                 rereads += 1
                 if rereads == 2:
-                    change(ids[0], 3_000_000)  # behind the place that was reached
+                    change(ids[0], 3_000_000)  # before the current position
                     change(ids[-1], 4_000_000)
 
         reader = Slow(collection, team.coordination)
@@ -248,10 +248,10 @@ def test_what_is_written_while_a_gap_is_read_is_found_after_the_next_gap(
         assert {entry.id: entry.hash for entry in reader.index.all()} == team.hashes()
 
 
-def test_a_record_of_another_release_holds_up_no_other(
+def test_an_unreadable_record_does_not_block_others(
     steer: Steer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is left out and logged; what was announced after it is found."""
+    """The record of another release is skipped and logged; later changes are found."""
     team = steer(Folder("team", "a"))
     team.work()
     with team.store.open(team.active) as collection:

@@ -1,4 +1,4 @@
-"""A query process keeps little of the keyword index in memory, and reads it seldom."""
+"""A query process keeps little of the keyword index in memory, and rarely reads it."""
 
 from contextlib import closing
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.support.keyword_search import reader
 
 
 def live_at(now: list[float], store: EdgeStore, parts: Coordination) -> LiveSearch:
-    """A search whose clock a test sets."""
+    """A search whose clock is `now`."""
     return LiveSearch(
         store=store,
         coordination=parts,
@@ -31,10 +31,8 @@ def live_at(now: list[float], store: EdgeStore, parts: Coordination) -> LiveSear
     )
 
 
-def test_pages_are_given_back_from_time_to_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once in an interval, also while nothing changes."""
+def test_memory_is_freed_at_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is freed once per interval, even if nothing changes."""
     monkeypatch.setattr("repertory.search.live.POLL_INTERVAL_S", 0.002)
     now, freed_at = [0.0], []
     monkeypatch.setattr(KeywordIndex, "free_memory", lambda _: freed_at.append(now[0]))
@@ -52,20 +50,20 @@ def test_pages_are_given_back_from_time_to_time(
 
 
 class ReadSnapshots(FileSnapshots):
-    """Snapshots that count how often one is read."""
+    """Snapshots that count how often they are read."""
 
     reads = 0
 
     def load(self, collection: str) -> Stored | None:
-        """Read one."""
+        """Read a snapshot."""
         self.reads += 1
         return super().load(collection)
 
 
-def test_a_stored_index_is_read_seldom_while_its_collection_is_away(
+def test_a_stored_index_is_rarely_read_while_its_collection_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Searches answer from it meanwhile; it may be large."""
+    """Searches answer from the stored index, which may be large."""
     monkeypatch.setattr("repertory.search.live.FIRST_POLL_S", 0.0)
     snapshots = ReadSnapshots(tmp_path / "keywords")
     parts = coordination(tmp_path, snapshots=snapshots)

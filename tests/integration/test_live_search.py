@@ -1,4 +1,4 @@
-"""A query process shows the index as it is, and keeps answering while it changes to another."""
+"""A query process follows its index, and keeps answering while another index replaces it."""
 
 import threading
 from typing import Any
@@ -29,7 +29,7 @@ def team(steer: Steer) -> SteeredTeam:
 
 
 def live_of(team: SteeredTeam, *, is_shared: bool) -> LiveSearch:
-    """A search without threads, which follows when it is refreshed."""
+    """A search without threads, which follows its index only on a refresh."""
     return LiveSearch(
         store=team.store,
         coordination=team.coordination,
@@ -41,26 +41,26 @@ def live_of(team: SteeredTeam, *, is_shared: bool) -> LiveSearch:
 
 
 def found(live: LiveSearch) -> dict[str, str]:
-    """The hashes of the items that words find, by id."""
+    """The hashes of all entries in the keyword index, by id."""
     return {entry.id: entry.hash for entry in live.engine.keywords.all()}
 
 
 def fails(*_: Any, **__: Any) -> Any:  # noqa: ANN401 - in place of any method
-    """A store that is away."""
+    """Fail like a store that is unavailable."""
     raise StoreError("Away.")
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-def test_a_snapshot_that_is_not_whole_is_completed_before_it_is_searched(
+def test_a_partial_snapshot_is_completed_before_it_is_searched(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch, *, is_shared: bool
 ) -> None:
-    """A worker stores a large one step by step, and may end at any of them."""
+    """A worker stores a large snapshot in steps, and may end after any of them."""
     monkeypatch.setattr(keyword_feed, "STEP", 2)
     monkeypatch.setattr(keyword_feed, "STORE_INTERVAL_S", 0.0)
     team.coordination.snapshots.drop(team.active)
     with team.store.open(team.active) as collection:
         steps = iter(range(2))
-        with pytest.raises(StopIteration):  # its process ends
+        with pytest.raises(StopIteration):  # the worker ends
             KeywordFeed(collection, team.coordination).keep(lambda: next(steps))
         stored = KeywordFeed(collection, team.coordination)
         stored.open()
@@ -71,10 +71,10 @@ def test_a_snapshot_that_is_not_whole_is_completed_before_it_is_searched(
     live.close()
 
 
-def test_a_collection_that_cannot_be_opened_takes_nothing_away(
+def test_the_old_collection_answers_until_the_new_one_can_be_opened(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The one before answers, by its vectors too, until the new one can be opened."""
+    """It also answers by its vectors."""
     live = live_of(team, is_shared=True)
     live.refresh()
     before = live.engine
@@ -92,10 +92,10 @@ def test_a_collection_that_cannot_be_opened_takes_nothing_away(
     live.close()
 
 
-def test_what_is_written_while_a_server_reads_its_index_is_found_after_it_was_killed(
+def test_items_written_while_a_killed_server_read_its_index_are_found(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To read a large one takes a while, and no later command compares as many items as before."""
+    """Reading a large index takes long, and no later command compares all of it."""
     team.coordination.snapshots.drop(team.active)
     compare = KeywordFeed.compare
 
@@ -116,13 +116,13 @@ def test_what_is_written_while_a_server_reads_its_index_is_found_after_it_was_ki
     later.close()
 
 
-def test_an_index_that_could_not_follow_its_collection_is_not_stored(
+def test_an_outdated_keyword_index_is_not_stored(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next process reads the collection, and does not take what is stored for the whole."""
+    """The next process would treat it as complete; without it, it reads the collection."""
     live = live_of(team, is_shared=False)
     live.refresh()
-    team.coordination.snapshots.drop(team.active)  # as before each write
+    team.coordination.snapshots.drop(team.active)  # as before every write
     [folder] = team.folders
     folder.write("a", "Of something else")
     team.scan()
@@ -138,10 +138,10 @@ def test_an_index_that_could_not_follow_its_collection_is_not_stored(
     later.close()
 
 
-def test_who_may_see_what_is_followed_while_the_store_is_away(
+def test_visibility_is_followed_while_the_store_is_unavailable(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The report of the watch says it, and that does not come from the store."""
+    """It comes from the report of the watch, which does not need the store."""
     live = live_of(team, is_shared=True)
     status = team.coordinator.status()
     team.coordination.status.report("watch", msgspec.to_builtins(status))
@@ -157,10 +157,10 @@ def test_who_may_see_what_is_followed_while_the_store_is_away(
     live.close()
 
 
-def test_who_may_see_what_is_followed_while_a_collection_is_opened(
+def test_visibility_is_followed_while_a_collection_is_opened(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That may take minutes, and who is shut out must not find anything meanwhile."""
+    """Opening may take minutes, in which excluded people must not find anything."""
     status = team.coordinator.status()
     team.coordination.status.report("watch", msgspec.to_builtins(status))
     opening, opened = threading.Event(), threading.Event()
@@ -189,7 +189,7 @@ def test_who_may_see_what_is_followed_while_a_collection_is_opened(
 def test_a_server_that_starts_says_that_its_sources_are_not_compared_yet(
     team: SteeredTeam, *, is_shared: bool
 ) -> None:
-    """It answers from the index of an earlier process until its own watch service reports."""
+    """It answers from the last index until its own watch service reports."""
     status = msgspec.to_builtins(team.coordinator.status())
     team.coordination.status.report("watch", status)
     with live_of(team, is_shared=is_shared) as live:
@@ -202,7 +202,7 @@ def test_a_server_that_starts_says_that_its_sources_are_not_compared_yet(
 def test_words_are_searched_alone_until_the_collection_can_be_opened(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the sources of that collection, however often it is tried."""
+    """The sources of that collection stay known over several attempts."""
     with team.store.open(team.active) as collection:
         KeywordFeed(collection, team.coordination).keep()
     status = team.coordinator.status()
@@ -220,7 +220,7 @@ def test_words_are_searched_alone_until_the_collection_can_be_opened(
         patch.setattr(fresh, "wait", lambda _: fresh.refresh())
         waiting = threading.Thread(target=fresh.await_first, args=(3_600.0,), daemon=True)
         waiting.start()
-        waiting.join(TIMEOUT_S)  # a search at the start waits for words alone, no longer
+        waiting.join(TIMEOUT_S)  # a first search waits only until words can be searched
         assert not waiting.is_alive()
         fresh.close()
     live.refresh()
@@ -229,10 +229,10 @@ def test_words_are_searched_alone_until_the_collection_can_be_opened(
     live.close()
 
 
-def test_a_search_that_ends_waits_no_longer_for_its_first_index(
+def test_a_stopped_search_does_not_wait_for_its_first_index(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does a waiting thread ask without a pause whether that is whole."""
+    """The wait ends although items are still missing."""
     building = Building(collection=team.active, done=7, total=100)
     status = replace(team.coordinator.status(), building=building)
     team.coordination.status.report("watch", msgspec.to_builtins(status))
@@ -247,10 +247,10 @@ def test_a_search_that_ends_waits_no_longer_for_its_first_index(
     live.close()
 
 
-def test_what_was_read_before_a_failure_is_searched(
+def test_items_read_before_a_failure_are_searched(
     team: SteeredTeam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The items are read after announcements were missed, and then the store is away."""
+    """New items are read after lost announcements, and then the store fails."""
     live = live_of(team, is_shared=True)
     live.refresh()
     (folder,) = team.folders

@@ -1,4 +1,4 @@
-"""Keyword snapshots and new collections that fail: a reason, pauses, and an end."""
+"""Keyword snapshots and new collections that fail are reported and retried with pauses."""
 
 import contextlib
 import itertools
@@ -32,22 +32,22 @@ from tests.support.redis_server import RedisProcess
 from tests.support.waiting import until
 
 CONFIGURATION = "0123456789abcdef"
-INTERVAL_S = 10.0  # between two requests of the coordinator
+INTERVAL_S = 10.0  # seconds between requests of the coordinator
 FULL = "The Redis is full: give it more memory."
 
 
 class Killed(BaseException):
-    """The end of a worker."""
+    """The death of a worker."""
 
 
 class FailingSnapshots(FileSnapshots):
-    """Snapshots that cannot be saved, as long as there is an error."""
+    """Snapshots that cannot be saved while `error` is set."""
 
     error: BaseException | None = None
     attempts = 0
 
     def save(self, collection: str, head: bytes, segments: Segments) -> None:
-        """Save, or fail."""
+        """Save, or raise the error."""
         self.attempts += 1
         if self.error:
             raise self.error
@@ -55,19 +55,19 @@ class FailingSnapshots(FileSnapshots):
 
 
 class Requested(InProcessQueue):
-    """A queue that notes the collections whose snapshot is requested."""
+    """A queue that records the collections whose snapshot is requested."""
 
     def __init__(self, place: "Place") -> None:
         super().__init__(place.writer, place.coordination)
         self.collections: list[str] = []
 
     def keep_keywords(self, collection: str) -> None:
-        """Note the request."""
+        """Record the request."""
         self.collections.append(collection)
 
 
 class Place:
-    """A collection of one item, whose snapshot fails."""
+    """A collection of one item, whose snapshots fail."""
 
     def __init__(self, root: Path) -> None:
         self.time = 1_000.0
@@ -85,15 +85,15 @@ class Place:
         self.writer.write([job])
 
     def request(self) -> None:
-        """A worker does a request for a snapshot."""
+        """Do a request for a snapshot, as a worker does."""
         maintenance.keep_keywords(self.collection, store=self.store, coordination=self.coordination)
 
     def job(self, name: str) -> Job:
-        """A job that saves an item."""
+        """A job that saves one item."""
         return Job(id=name, collection=self.collection, revision=2, items=(skill(name),))
 
     def errors(self) -> list[str]:
-        """The reasons on the list of failures."""
+        """The reasons in the list of failures."""
         return [failure.error for failure in self.failures.list()]
 
 
@@ -102,13 +102,13 @@ def place(tmp_path: Path) -> Iterator[Place]:
     """A place whose Redis is full."""
     made = Place(tmp_path)
     made.snapshots.error = StoreError(FULL)
-    # ``KeywordFeed.open`` saves what it had to build, too; that may fail.
+    # ``KeywordFeed.open`` also saves an index that it had to build; that may fail, too.
     yield made
     made.cache.close()
 
 
-def test_a_failing_snapshot_is_tried_ever_more_rarely(place: Place) -> None:
-    """It costs a few attempts an hour, however often it is requested."""
+def test_a_failing_snapshot_is_retried_with_growing_pauses(place: Place) -> None:
+    """Frequent requests cause only a few attempts an hour."""
     attempts = []
     for _ in range(1_440):  # four hours
         before = place.snapshots.attempts
@@ -121,8 +121,8 @@ def test_a_failing_snapshot_is_tried_ever_more_rarely(place: Place) -> None:
     assert place.errors() == [FULL]
 
 
-def test_a_snapshot_that_has_failed_for_weeks_is_still_tried(place: Place) -> None:
-    """Once an hour is a thousand times in six weeks."""
+def test_a_snapshot_that_has_failed_for_weeks_is_still_retried(place: Place) -> None:
+    """One attempt an hour is a thousand attempts in six weeks."""
     for _ in range(1_100):
         place.failures.attempt(f"snapshot:{place.collection}")
     place.request()
@@ -130,7 +130,7 @@ def test_a_snapshot_that_has_failed_for_weeks_is_still_tried(place: Place) -> No
 
 
 def test_a_failing_snapshot_is_listed_until_one_succeeds(place: Place) -> None:
-    """The first attempts may fail in an outage; then it is a failure with the reason."""
+    """It is listed only after some attempts, since an outage may be short."""
     for _ in range(MAX_ATTEMPTS - 1):
         place.request()
         assert place.errors() == []
@@ -143,7 +143,7 @@ def test_a_failing_snapshot_is_listed_until_one_succeeds(place: Place) -> None:
     assert place.errors() == []
     assert place.snapshots.load(place.collection)
     attempts = place.snapshots.attempts
-    place.request()  # at once: nothing failed
+    place.request()  # without a pause, since nothing failed
     assert place.snapshots.attempts == attempts + 1
     assert place.failures.attempt(f"snapshot:{place.collection}") == 1
 
@@ -153,7 +153,7 @@ def test_a_failing_snapshot_is_listed_until_one_succeeds(place: Place) -> None:
     [(StoreRefusedError("It is too large."), "too large"), (MemoryError(), "not enough memory")],
 )
 def test_a_refused_snapshot_is_listed(place: Place, error: Exception, reason: str) -> None:
-    """What the store refuses is listed at once, a lack of memory after some attempts."""
+    """A refusal of the store is listed at once, a lack of memory after some attempts."""
     place.snapshots.error = error
     attempts = 1 if isinstance(error, StoreRefusedError) else MAX_ATTEMPTS
     for _ in range(attempts):
@@ -163,8 +163,8 @@ def test_a_refused_snapshot_is_listed(place: Place, error: Exception, reason: st
     assert reason in found
 
 
-def test_a_snapshot_that_ends_its_worker_is_listed(place: Place) -> None:
-    """Each end counts, and the request that is delivered again does nothing for a while."""
+def test_a_snapshot_that_kills_its_worker_is_listed(place: Place) -> None:
+    """Each death counts as an attempt, and the redelivered request pauses."""
     place.snapshots.error = Killed()
     deaths = 0
     for _ in range(MAX_ATTEMPTS + 1):
@@ -178,8 +178,8 @@ def test_a_snapshot_that_ends_its_worker_is_listed(place: Place) -> None:
     assert "was killed each time" in reason
 
 
-def test_a_snapshot_that_ends_with_its_worker_has_not_failed(place: Place) -> None:
-    """A deployment may stop workers at any time; the next one does the request at once."""
+def test_a_snapshot_whose_worker_is_stopped_has_not_failed(place: Place) -> None:
+    """A deployment may stop workers at any time; the next one repeats the request at once."""
     place.snapshots.error = Killed()
     for number in range(MAX_ATTEMPTS + 2):
         with pytest.raises(Killed):
@@ -189,12 +189,12 @@ def test_a_snapshot_that_ends_with_its_worker_has_not_failed(place: Place) -> No
     assert place.errors() == []
 
 
-def test_a_failed_snapshot_is_tried_again_at_once(place: Place) -> None:
-    """A user who has made room asks for it, and does not wait for the end of a pause."""
+def test_a_retry_by_a_user_ends_the_pause_of_a_failed_snapshot(place: Place) -> None:
+    """A user who has made room need not wait for the end of the pause."""
     for _ in range(MAX_ATTEMPTS):
         place.request()
         place.time += MAX_PAUSE_S
-    place.request()  # its pause begins
+    place.request()  # starts a pause
     failed = place.failures.list()
     place.snapshots.error = None
     requested = Requested(place)
@@ -205,7 +205,7 @@ def test_a_failed_snapshot_is_tried_again_at_once(place: Place) -> None:
 
 
 def test_a_user_ends_the_pause_of_another_process(place: Place, redis_server: RedisProcess) -> None:
-    """The query service does what a user asks for, and the claim is that of a worker."""
+    """The query service receives the retry, while the claim belongs to a worker."""
     server = RedisServer(redis_server.url)
     worker, query, next_worker = (
         replace(place.coordination, claims=RedisClaims(server)) for _ in range(3)
@@ -220,7 +220,7 @@ def test_a_user_ends_the_pause_of_another_process(place: Place, redis_server: Re
 
 
 def test_a_refused_collection_is_listed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rebuild that cannot begin says why, until one can."""
+    """A rebuild that cannot begin is listed with the reason until one can."""
 
     def refuse(*_: object) -> None:
         raise StoreRefusedError("Strict mode allows no more collections.")
@@ -232,7 +232,7 @@ def test_a_refused_collection_is_listed(place: Place, monkeypatch: pytest.Monkey
         patch.setattr(EdgeStore, "create", refuse)
         begin()
     assert place.errors() == ["Strict mode allows no more collections."]
-    begin(None)  # the coordinator asks from time to time, and has what it asks for
+    begin(None)  # the coordinator's own request, for an existing collection, changes nothing
     assert place.errors() == ["Strict mode allows no more collections."]
     requested = Requested(place)
     maintenance.request_again(place.failures.list(), requested, place.coordination)
@@ -244,7 +244,7 @@ def test_a_refused_collection_is_listed(place: Place, monkeypatch: pytest.Monkey
 def test_a_rebuild_that_cannot_begin_now_begins_later(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No user asks twice; what the coordinator asks for is not kept."""
+    """The rebuild of a user is kept and repeated; a request of the coordinator is dropped."""
     monkeypatch.setattr(in_process_queue, "LATER_S", 0.0)
     queue = InProcessQueue(place.writer, place.coordination)
 
@@ -264,8 +264,8 @@ def test_a_rebuild_that_cannot_begin_now_begins_later(
     assert any("0000000000000002" in name for name in place.store.collections())
 
 
-def test_a_save_waits_for_a_part_of_a_build_of_long_texts(place: Place) -> None:
-    """As many texts are done together as take half a second, however few items they are of."""
+def test_a_save_waits_only_for_a_small_part_of_a_build(place: Place) -> None:
+    """A batch has as many texts as take half a second, even if they belong to few items."""
     queue = InProcessQueue(place.writer, place.coordination)
     body = "".join(f"## Part {n}\n\n{'Tie a knot. ' * 100}\n" for n in range(40))
     built = [skill(f"long{n}", body=body) for n in range(32)]
@@ -282,10 +282,10 @@ def test_a_save_waits_for_a_part_of_a_build_of_long_texts(place: Place) -> None:
     assert queue.waiting() == {"saves": 0, "builds": waiting - 1}
 
 
-def test_what_is_stored_during_a_write_is_dropped(
+def test_a_snapshot_stored_during_a_write_is_dropped(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A search that is opened then stores an index that lacks what is being written."""
+    """A search opened at that time stores an index that lacks the item being written."""
     queue = InProcessQueue(place.writer, place.coordination)
     place.snapshots.error = None
     write = place.writer.write
@@ -303,10 +303,10 @@ def test_what_is_stored_during_a_write_is_dropped(
     assert place.snapshots.load(place.collection) is None
 
 
-def test_the_end_of_a_server_waits_for_no_batch(
+def test_the_end_of_a_server_interrupts_a_batch(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its job does not count as failed, and the next server sends it again."""
+    """The job does not count as failed, and the next server sends it again."""
     begun = threading.Event()
 
     def embed(*_: object) -> None:
@@ -325,10 +325,8 @@ def test_the_end_of_a_server_waits_for_no_batch(
         assert [state.item for state in collection.states()] == ["team/a"]
 
 
-def test_a_server_without_work_gives_memory_back_once(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After its last job, not between jobs, and not again until there was another one."""
+def test_an_idle_server_frees_memory_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory is freed after the last job, and again only after another job."""
     monkeypatch.setattr(in_process_queue, "REST_AFTER_S", 0.05)
     done: list[str] = []
     monkeypatch.setattr(WordsEngine, "free_memory", lambda _: done.append("freed"))
@@ -346,7 +344,7 @@ def test_a_server_without_work_gives_memory_back_once(
 
 
 def test_no_snapshot_is_stored_between_the_jobs_of_a_process(place: Place) -> None:
-    """Its search has the keyword index: to read all items again would hold up the next save."""
+    """Its search has the keyword index already, and reading all items would delay the next save."""
     place.snapshots.error = None
     queue = InProcessQueue(place.writer, place.coordination)
     queue.keep_keywords(place.collection)
@@ -356,10 +354,8 @@ def test_no_snapshot_is_stored_between_the_jobs_of_a_process(place: Place) -> No
     assert not place.snapshots.attempts
 
 
-def test_a_server_says_what_its_saves_wait_for(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a worker of a team does, until it can write again."""
+def test_a_server_reports_why_its_saves_wait(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report of the embedded server is like the report of a team's worker."""
     monkeypatch.setattr(in_process_queue, "RETRY_INTERVAL_S", 0.0)
 
     def refuse(*_: object) -> None:
@@ -381,7 +377,7 @@ def test_a_server_says_what_its_saves_wait_for(
 
 
 def test_a_queue_is_not_idle_between_taking_a_job_and_doing_it(place: Place) -> None:
-    """Or a search graph would be built just before it is written again."""
+    """Otherwise a search graph would be built just before the job changes the collection."""
     queue = InProcessQueue(place.writer, place.coordination)
     queue.submit(place.job("b"), QueueName.SAVES)
     work = queue._due()
@@ -391,13 +387,13 @@ def test_a_queue_is_not_idle_between_taking_a_job_and_doing_it(place: Place) -> 
     assert queue.is_idle()
 
 
-def test_no_process_stores_a_snapshot_between_its_drop_and_the_jobs(
+def test_no_process_stores_a_snapshot_between_its_drop_and_the_write(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process that opens the collection whenever it can finds what the jobs wrote."""
+    """A process that opens the collection as soon as possible finds the items of the write."""
 
     def searched() -> set[str]:
-        """What another process finds; it stores a snapshot if it had to build the index."""
+        """The ids that another process finds; it stores a snapshot if it has to build the index."""
         with EdgeStore(tmp_path, timeout=0.0).open(place.collection) as collection:
             feed = KeywordFeed(collection, in_process(tmp_path))
             feed.open()

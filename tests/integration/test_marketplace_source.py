@@ -1,4 +1,4 @@
-"""Sources of plugin marketplaces, in a git repository and over HTTP."""
+"""Plugin marketplaces as sources, in a git repository and over HTTP."""
 
 import errno
 import hashlib
@@ -45,7 +45,7 @@ TESTER = (
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    """A marketplace with three plugins of all kinds."""
+    """A marketplace with three plugins, which have skills, commands and an agent."""
     made = Repository(tmp_path / "elsewhere" / "tools")
     quality = "plugins/quality"
     made.commit(
@@ -92,7 +92,7 @@ def marketplace_of(repository: Repository, tmp_path: Path) -> list[Source]:
 
 
 def servers_of(url: object, tmp_path: Path) -> dict[str, Any]:
-    """The servers that wait for trust, by name."""
+    """The MCP servers that a marketplace declares, by name."""
     entry = {
         "type": "marketplace",
         "name": "acme",
@@ -108,7 +108,7 @@ def servers_of(url: object, tmp_path: Path) -> dict[str, Any]:
 def test_the_skills_commands_and_agents_of_plugins_are_items(
     repository: Repository, tmp_path: Path
 ) -> None:
-    """By the names of the plugins; what no plugin lists is left out."""
+    """Their ids contain the name of the plugin. Files that no plugin lists are left out."""
     sources = marketplace_of(repository, tmp_path)
     assert refreshed(sources) == {
         "acme/quality/flaky-tests",
@@ -122,8 +122,8 @@ def test_the_skills_commands_and_agents_of_plugins_are_items(
     assert not [problem for one in sources for problem in one.scan().problems]
 
 
-def test_another_list_makes_other_items(repository: Repository, tmp_path: Path) -> None:
-    """Also of files that are the same."""
+def test_a_changed_list_changes_the_items(repository: Repository, tmp_path: Path) -> None:
+    """The files of the skill are the same, but its plugin has another name."""
     sources = marketplace_of(repository, tmp_path)
     refreshed(sources)
     plugin = {"name": "renamed", "source": "./", "skills": ["./skills/pdf"]}
@@ -132,7 +132,7 @@ def test_another_list_makes_other_items(repository: Repository, tmp_path: Path) 
 
 
 def test_plugins_of_other_repositories_are_fetched(repository: Repository, tmp_path: Path) -> None:
-    """With their ref and folder; one that fails is named, and stays as it was."""
+    """A plugin has a ref and a folder. One that fails is reported, and keeps its content."""
     other = Repository(tmp_path / "elsewhere" / "other")
     first = other.commit({"plugin/skills/maps/SKILL.md": SKILL.format("maps")})
     other.commit({"plugin/skills/routes/SKILL.md": SKILL.format("routes")})
@@ -165,7 +165,7 @@ def test_plugins_of_other_repositories_are_fetched(repository: Repository, tmp_p
 def test_another_folder_of_a_repository_is_fetched(
     repository: Repository, tmp_path: Path, is_pinned: bool
 ) -> None:
-    """Also if the repository has not changed."""
+    """The list changes the folder, while the repository of the plugin has not changed."""
     other = Repository(tmp_path / "elsewhere" / "other")
     pin = {"sha": other.commit({f"{one}/skills/{one}/SKILL.md": SKILL.format(one) for one in "ab"})}
     with Web(tmp_path / "elsewhere").published() as url:
@@ -178,8 +178,8 @@ def test_another_folder_of_a_repository_is_fetched(
             assert refreshed(sources) == {f"acme/other/{folder}"}
 
 
-def test_what_was_left_out_stays_named(repository: Repository, tmp_path: Path) -> None:
-    """Also of parts that have not changed since the last fetch."""
+def test_notes_about_omitted_files_stay(repository: Repository, tmp_path: Path) -> None:
+    """They stay for parts that have not changed since the last fetch."""
     other = Repository(tmp_path / "elsewhere" / "other")
     for made in (repository, other):
         (made.path / "link").symlink_to("elsewhere")
@@ -199,10 +199,10 @@ def test_what_was_left_out_stays_named(repository: Repository, tmp_path: Path) -
         assert content.state().notes == notes
 
 
-def test_a_plugin_that_cannot_be_written_keeps_no_other_one_old(
+def test_a_plugin_that_cannot_be_written_does_not_block_others(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is named, as one that cannot be fetched is."""
+    """It is reported like a plugin that cannot be fetched."""
     for name in ("odd", "maps"):
         Repository(tmp_path / "elsewhere" / name).commit(
             {f"skills/{name}/SKILL.md": SKILL.format(name)}
@@ -229,7 +229,7 @@ def test_a_plugin_that_cannot_be_written_keeps_no_other_one_old(
 
 @pytest.mark.usefixtures("repository")
 def test_a_marketplace_over_http_has_the_plugins_of_repositories(tmp_path: Path) -> None:
-    """Those that lie beside it in a repository are not there."""
+    """Plugins in a folder beside the list are not available over HTTP."""
     web = Web(tmp_path / "elsewhere")
     with web.published() as url:
         other = {"source": "url", "url": f"{url}/git/tools/.git"}
@@ -260,10 +260,10 @@ def test_a_marketplace_over_http_has_the_plugins_of_repositories(tmp_path: Path)
         None,
     ],
 )
-def test_a_plugin_that_leads_elsewhere_is_left_out(
+def test_a_plugin_with_an_unsafe_source_is_left_out(
     repository: Repository, tmp_path: Path, source: object
 ) -> None:
-    """And named; the others are read."""
+    """It is reported, and the other plugins are read."""
     repository.commit(
         {
             LISTING: marketplace(
@@ -280,9 +280,9 @@ def test_a_plugin_that_leads_elsewhere_is_left_out(
 def test_a_public_marketplace_cannot_name_repositories_of_a_private_network(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user's machine may reach what its author does not."""
+    """The user's machine may reach servers that the author of the marketplace cannot."""
     resolve_names(monkeypatch, private="git.internal")
-    monkeypatch.setattr(urls, "is_public", lambda _host: True)  # also the repository of this test
+    monkeypatch.setattr(urls, "is_public", lambda _host: True)  # makes this marketplace public
     other = {"source": "url", "url": "https://git.internal/x"}
     repository.commit({LISTING: marketplace({"name": "inside", "source": other})})
     sources = marketplace_of(repository, tmp_path)
@@ -291,8 +291,10 @@ def test_a_public_marketplace_cannot_name_repositories_of_a_private_network(
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"plugins": 1}', '{"owner": {}}'])
-def test_what_is_no_marketplace_is_named(repository: Repository, tmp_path: Path, text: str) -> None:
-    """And what was there stays."""
+def test_an_invalid_marketplace_is_an_error(
+    repository: Repository, tmp_path: Path, text: str
+) -> None:
+    """The last content stays."""
     sources = marketplace_of(repository, tmp_path)
     before = refreshed(sources)
     repository.commit({LISTING: text})
@@ -301,8 +303,8 @@ def test_what_is_no_marketplace_is_named(repository: Repository, tmp_path: Path,
     assert ids(sources) == before
 
 
-def test_a_repository_that_is_one_plugin_is_read(tmp_path: Path) -> None:
-    """It has no list, but a manifest."""
+def test_a_repository_with_a_single_plugin_is_read(tmp_path: Path) -> None:
+    """It has a manifest of the plugin but no list."""
     made = Repository(tmp_path / "plugin")
     made.commit(
         {
@@ -314,10 +316,10 @@ def test_a_repository_that_is_one_plugin_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("own_home")
-def test_servers_of_plugins_wait_for_trust_until_their_files_change(
+def test_servers_of_plugins_need_trust_again_when_their_files_change(
     repository: Repository, tmp_path: Path
 ) -> None:
-    """Other files of a plugin await trust again; what was trusted never runs them."""
+    """Trust covers the fetched files, so changed files of the plugin never run untrusted."""
     command = {"command": sys.executable, "args": ["${CLAUDE_PLUGIN_ROOT}/servers/run.py", "stdio"]}
     script = (SERVERS / "sdk.py").read_text("utf-8")
     plugin = {
@@ -361,14 +363,14 @@ def test_servers_of_plugins_wait_for_trust_until_their_files_change(
     catalogue()["acme"].refresh()
     assert not catalogue()["weather"].is_trusted
     with pytest.raises(SourceError):
-        trusted.scan()  # what was trusted is gone
+        trusted.scan()  # the trusted files no longer exist
     assert not touched.exists()
 
 
-def test_servers_of_a_fetch_that_was_killed_do_not_stay(
+def test_servers_of_a_killed_fetch_are_removed(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They were written before its content, and the marketplace went back since."""
+    """Their configuration was written before the content, and the marketplace was reset since."""
     remote = {"type": "http", "url": "https://mcp.acme.example/mcp"}
     plugin = {"name": "weather", "source": "./plugins/weather"}
     repository.commit({LISTING: marketplace(plugin), "plugins/weather/README.md": "Weather"})
@@ -386,7 +388,7 @@ def test_servers_of_a_fetch_that_was_killed_do_not_stay(
 def test_a_server_without_a_program_needs_no_new_trust(
     repository: Repository, tmp_path: Path
 ) -> None:
-    """Its configuration stays the same when other files change."""
+    """The configuration of a remote server is the same when other files change."""
     remote = {"remote": {"type": "http", "url": "https://mcp.acme.example/mcp"}}
     plugin = {"name": "quality", "source": "./plugins/quality", "mcpServers": remote}
     repository.commit({LISTING: marketplace(plugin)})
@@ -404,7 +406,7 @@ def test_a_server_without_a_program_needs_no_new_trust(
 def test_servers_of_too_many_plugins_are_refused(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each has a configuration of its own; what was fetched before stays."""
+    """Each plugin has its own configuration of servers; the last content stays."""
     monkeypatch.setattr(servers, "MAX_CONFIGURATIONS", 2)
     remote = {"remote": {"type": "http", "url": "https://mcp.acme.example/mcp"}}
     plugins = [
@@ -419,16 +421,16 @@ def test_servers_of_too_many_plugins_are_refused(
     assert ids(sources) == found
 
 
-def test_a_plugin_that_is_listed_twice_is_named() -> None:
-    """The first one is taken."""
+def test_only_the_first_plugin_of_a_name_is_used() -> None:
+    """A note reports the second one."""
     plugins = [{"name": "pdf", "source": "./a"}, {"name": "pdf", "source": "./b"}]
     found = read_listing({"name": "acme", "plugins": plugins}, "acme")
     assert [plugin.where for plugin in found.plugins] == ["a"]
     assert found.notes == ("The plugin pdf is listed twice; the first was taken.",)
 
 
-def test_a_listing_of_a_stranger_is_bounded_and_checked() -> None:
-    """A plugin without a usable name or source is named; too many refuse the listing."""
+def test_a_listing_is_limited_and_validated() -> None:
+    """Plugins without a valid name or source are reported; too many are an error."""
     plugins = [
         "pdf",
         {"name": "../x", "source": "./a"},
@@ -448,7 +450,7 @@ def test_a_listing_of_a_stranger_is_bounded_and_checked() -> None:
 def test_a_folder_that_many_plugins_name_is_listed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However often, and in whatever words; each skill is found once, under a name of its own."""
+    """Repeated and differently spelt paths are read once, and each skill gets its own name."""
     for number in range(3):
         write(tmp_path / f"a{number}" / "s" / "SKILL.md", SKILL)
     listed: list[tuple[Path, str]] = []
@@ -477,7 +479,7 @@ def test_a_folder_that_many_plugins_name_is_listed_once(
 def test_the_files_beside_many_servers_are_read_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of all servers of all plugins of one folder."""
+    """One hash of the folder serves all servers of all its plugins."""
     root = write(tmp_path / "root" / "run.py", "run").parent
     read: list[object] = []
     digest = hashlib.file_digest

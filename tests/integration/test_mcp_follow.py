@@ -1,4 +1,4 @@
-"""Following real MCP server processes."""
+"""Following changes of real MCP servers."""
 
 import contextlib
 import logging
@@ -21,7 +21,7 @@ POLL_S = 64.0
 
 
 class Place:
-    """The files of a changing server: its tools, and the ids of its processes."""
+    """The files of a server that changes: its tools, and the ids of its processes."""
 
     def __init__(self, folder: Path) -> None:
         self.tools = folder / "tools"
@@ -29,30 +29,30 @@ class Place:
         self.offer("first")
 
     def offer(self, *names: str) -> None:
-        """Change the server's tools."""
+        """Change the tools of the server."""
         half = self.tools.with_suffix(".half")
         half.write_text("\n".join(names))
         half.replace(self.tools)
 
     @property
     def environment(self) -> dict[str, str]:
-        """The server's environment."""
+        """The environment of the server."""
         return {"TOOLS": str(self.tools), "STARTS": str(self.starts)}
 
     @property
     def started(self) -> list[int]:
-        """The process ids of all starts."""
+        """The process ids of all starts, in order."""
         return [int(line) for line in self.starts.read_text().split()]
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
-    """A place with one tool."""
+    """A place whose server has one tool."""
     return Place(tmp_path)
 
 
 class Following:
-    """A followed source and its scans."""
+    """A source that is followed, and its scans."""
 
     def __init__(self, config: ServerConfig, poll: float = 60) -> None:
         self.source = McpServer(config, trusted=True)
@@ -62,11 +62,11 @@ class Following:
         self.stop = stop
 
     def names(self) -> list[str]:
-        """Scan and return the tools' names."""
+        """Scan, and return the names of the tools."""
         return [item.name for item in self.source.scan().items]
 
     def wait_for(self, *names: str) -> None:
-        """Wait until a scan finds these tools; scan after each signal."""
+        """Wait until a scan finds these tools; rescan after each signal of a change."""
 
         def are_found() -> bool:
             self.changed.wait(0.05)
@@ -83,7 +83,7 @@ Follow = Callable[..., Following]
 
 @pytest.fixture
 def follow() -> Iterator[Follow]:
-    """Follows servers until the test is over."""
+    """Follows servers until the end of the test."""
     followed = []
 
     def begin(config: ServerConfig, poll: float = 60) -> Following:
@@ -104,7 +104,7 @@ def stdio(place: Place, **env: str) -> ServerConfig:
 
 
 def test_a_change_is_listed_in_the_same_session(place: Place, follow: Follow) -> None:
-    """A stdio server that reports changes is started once and listed repeatedly."""
+    """A stdio server that reports changes is started once."""
     lab = follow(stdio(place))
     lab.wait_for("first")
     place.offer("first", "second")
@@ -134,7 +134,7 @@ def test_a_server_that_reports_no_changes_is_polled(place: Place, follow: Follow
 
 
 def test_a_server_that_was_killed_is_started_again(place: Place, follow: Follow) -> None:
-    """Its tools are kept meanwhile: a lost connection alone is no failure."""
+    """A lost connection alone is no failure, so its tools are kept meanwhile."""
     lab = follow(stdio(place))
     lab.wait_for("first")
     place.offer("second")
@@ -144,7 +144,7 @@ def test_a_server_that_was_killed_is_started_again(place: Place, follow: Follow)
 
 
 def test_a_failure_is_reported_and_overcome(place: Place, follow: Follow) -> None:
-    """A scan reports why the server failed, without secrets; then the server recovers."""
+    """A scan gives the reason without secrets; later the server recovers."""
     place.tools.unlink()
     lab = follow(stdio(place, TOKEN=SECRET), poll=0.5)
     with pytest.raises(SourceError, match="The MCP server lab ") as caught:
@@ -157,12 +157,12 @@ def test_a_failure_is_reported_and_overcome(place: Place, follow: Follow) -> Non
 def test_a_listing_resets_the_pause_after_failures(
     place: Place, follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also of a server that is polled: its next failure is overcome as fast as the first."""
+    """This includes a polled server: its next failure is retried as fast as the first."""
     waits: list[float] = []
 
     def noted(seconds: float) -> float:
-        is_last = seconds < POLL_S and POLL_S in waits  # it is stopped then, and not at a start
-        if seconds <= POLL_S:  # else it is the length of a session
+        is_last = seconds < POLL_S and POLL_S in waits  # so it stops in a wait, not at a start
+        if seconds <= POLL_S:  # a longer time is the length of a session
             waits.append(seconds)
         return POLL_S if is_last else 0.01
 
@@ -177,10 +177,10 @@ def test_a_listing_resets_the_pause_after_failures(
     assert (waits[:2], waits[-1]) == ([1, 2], 1)
 
 
-def test_an_unforeseen_error_is_reported(
+def test_an_unexpected_error_is_reported(
     tmp_path: Path, follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also one of reading the sign-in, here for half a character in an address."""
+    """Here, reading the sign-in fails because of a lone surrogate in the URL."""
     url = "http://127.0.0.1:9/\ud800"
     config = ServerConfig(name="lab", transport=Transport.HTTP, url=url, sign_ins=str(tmp_path))
     lab = follow(config)
@@ -228,6 +228,6 @@ def test_over_http(place: Place, follow: Follow, caplog: pytest.LogCaptureFixtur
     ],
 )
 def test_servers_that_may_not_run_are_not_followed(config: ServerConfig) -> None:
-    """An untrusted server, an invalid one, and Repertory itself."""
+    """They are an untrusted server, an invalid one, and Repertory itself."""
     trusted = config.command != "true"
     assert McpServer(config, trusted=trusted).watch(lambda: None, 60) is None

@@ -1,4 +1,4 @@
-"""MCP servers over streamable HTTP and SSE, on this machine."""
+"""MCP servers over streamable HTTP and SSE on this machine."""
 
 import json
 import logging
@@ -25,14 +25,14 @@ Start = Callable[..., str]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a server of a kind and returns its URL."""
+    """Starts a server of the given kind, and returns its URL."""
     with ExitStack() as servers:
         yield lambda kind, **env: servers.enter_context(started("sdk.py", kind, **env))
 
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Answer], str]]:
-    """Serves every request with a function and returns the URL."""
+    """Answers every request with the given function, and returns the URL."""
     with ExitStack() as servers:
         yield lambda answer: f"{servers.enter_context(serving(answer))}/mcp"
 
@@ -40,7 +40,7 @@ def serve() -> Iterator[Callable[[Answer], str]]:
 def source(
     url: str, transport: Transport = Transport.HTTP, timeout: float = 20, **headers: str
 ) -> McpServer:
-    """Build the trusted source of a server at an address."""
+    """The trusted source of a server at this URL."""
     config = ServerConfig(
         name="web", transport=transport, url=url, headers=headers, timeout=timeout
     )
@@ -48,12 +48,12 @@ def source(
 
 
 def tools(server: McpServer) -> list[str]:
-    """Return the names of a server's tools."""
+    """The names of a server's tools."""
     return [item.name for item in server.scan().items]
 
 
 def failure(server: McpServer) -> str:
-    """Scan a source that fails, and return the message."""
+    """Scan a source that fails, and return the message without secrets."""
     with pytest.raises(SourceError) as caught:
         server.scan()
     assert TOKEN not in str(caught.value)
@@ -62,12 +62,12 @@ def failure(server: McpServer) -> str:
 
 @pytest.mark.parametrize("kind", ["http", "json"])
 def test_streamable_http(start: Start, kind: str) -> None:
-    """Tools are listed over streamable HTTP; the answer is a stream or plain JSON."""
+    """The server answers with a stream of events or with plain JSON."""
     assert tools(source(start(kind))) == TOOLS
 
 
-def test_no_proxy_is_asked_for_this_machine(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also without ``no_proxy``, as where macOS names the proxy."""
+def test_no_proxy_is_used_for_this_machine(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This holds even without ``no_proxy``, as on macOS, where the system names the proxy."""
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")  # nothing answers there
@@ -75,7 +75,7 @@ def test_no_proxy_is_asked_for_this_machine(start: Start, monkeypatch: pytest.Mo
 
 
 def test_sse(start: Start) -> None:
-    """Tools are listed over SSE, also if the configuration does not name it."""
+    """Tools are listed over SSE, even if the configuration names HTTP."""
     url = start("sse")
     assert tools(source(url, Transport.SSE)) == TOOLS
     assert tools(source(url, Transport.HTTP)) == TOOLS
@@ -83,7 +83,7 @@ def test_sse(start: Start) -> None:
 
 @pytest.mark.parametrize(("kind", "transport"), [("http", "http"), ("sse", "sse")])
 def test_headers(start: Start, kind: str, transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The configured headers are sent with resolved variables; a missing one is reported."""
+    """Variables in headers are resolved. A header that the server refuses is an error."""
     monkeypatch.setenv("WEB_TOKEN", TOKEN)
     url = start(kind, TOKEN=TOKEN)
     assert tools(source(url, Transport(transport), Authorization="Bearer ${WEB_TOKEN}")) == TOOLS
@@ -94,7 +94,7 @@ def test_headers(start: Start, kind: str, transport: str, monkeypatch: pytest.Mo
 
 
 def test_addresses_are_not_logged(start: Start, caplog: pytest.LogCaptureFixture) -> None:
-    """A key in a URL is in no log, at any level."""
+    """A key in a URL is not logged at any level."""
     caplog.set_level(logging.DEBUG)
     assert tools(source(f"{start('http')}?key={TOKEN}")) == TOOLS
     assert not any(TOKEN in record.getMessage() for record in caplog.records)
@@ -102,10 +102,10 @@ def test_addresses_are_not_logged(start: Start, caplog: pytest.LogCaptureFixture
 
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
 @pytest.mark.parametrize("defect", UNREADABLE)
-def test_an_unreadable_tool_costs_one_tool(
+def test_an_unreadable_tool_does_not_hide_the_others(
     serve: Callable[[Answer], str], kind: str, defect: str
 ) -> None:
-    """Whether the answer is plain JSON or an event."""
+    """The answer is plain JSON or an event."""
     greeting = json.dumps(
         {
             "protocolVersion": "2025-06-18",
@@ -140,18 +140,18 @@ def test_an_unreadable_tool_costs_one_tool(
 
 
 def test_no_server() -> None:
-    """A URL without a listener is a failure."""
+    """A URL without a listener is an error."""
     assert "could not be queried" in failure(source("http://127.0.0.1:9/mcp"))
 
 
 def test_not_found(serve: Callable[[Answer], str]) -> None:
-    """Another program at the URL is a failure with its status."""
+    """Another program at the URL is an error with its status."""
     url = serve(lambda request: request.send_error(404))
     assert "answered with HTTP status 404" in failure(source(url))
 
 
 def test_not_mcp(serve: Callable[[Answer], str]) -> None:
-    """A web page is not treated as an MCP server."""
+    """A web page at the URL is an error."""
 
     def page(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
@@ -163,7 +163,7 @@ def test_not_mcp(serve: Callable[[Answer], str]) -> None:
 
 
 def test_silent(serve: Callable[[Answer], str]) -> None:
-    """A server that never answers is abandoned after the timeout."""
+    """A server that never answers times out."""
     over = threading.Event()
 
     def wait(_: BaseHTTPRequestHandler) -> None:
@@ -191,7 +191,7 @@ def test_flood(serve: Callable[[Answer], str], kind: str) -> None:
 
 
 def test_compressed(serve: Callable[[Answer], str]) -> None:
-    """A compressed answer is refused, because its size has no limit."""
+    """A compressed answer is refused, because its decompressed size is unlimited."""
 
     def bomb(request: BaseHTTPRequestHandler) -> None:
         request.send_response(200)
@@ -202,8 +202,10 @@ def test_compressed(serve: Callable[[Answer], str]) -> None:
     assert "compressed its answer" in failure(source(serve(bomb)))
 
 
-def test_a_server_that_hangs_at_the_end_delays_no_scan(serve: Callable[[Answer], str]) -> None:
-    """Its time limit is for its tools; when they are listed, it is left soon."""
+def test_a_server_that_hangs_at_the_end_of_a_session_does_not_delay_the_scan(
+    serve: Callable[[Answer], str],
+) -> None:
+    """The time limit applies to the listing; afterwards the session is abandoned soon."""
     scanned, in_time = threading.Event(), []
     results = {
         "initialize": {

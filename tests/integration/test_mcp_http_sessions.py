@@ -1,4 +1,4 @@
-"""Sessions over HTTP that a server forgets, or that lose their sign-in."""
+"""Sessions over HTTP that the server forgets, or whose sign-in is revoked."""
 
 import json
 import threading
@@ -21,7 +21,7 @@ from tests.support.waiting import TIMEOUT_S, until
 
 
 class Scripted(BaseHTTPRequestHandler):
-    """An MCP server, whose first call of ``forget`` fails since it knows the session no longer."""
+    """An MCP server that has forgotten the session at the first call of ``forget``."""
 
     calls: ClassVar[Counter[str]]
     both = threading.Event()  # set once both calls have arrived
@@ -30,7 +30,7 @@ class Scripted(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def do_GET(self) -> None:
         """Offer no stream of events."""
@@ -75,7 +75,7 @@ class Scripted(BaseHTTPRequestHandler):
             if params["name"] == "send":
                 self.both.set()
                 self.refused.wait(TIMEOUT_S)
-                time.sleep(0.2)  # the client has read that the session is forgotten
+                time.sleep(0.2)  # until the client has read that the session is forgotten
                 error = {"code": -32603, "message": "it was sent, but not noted"}
                 self._answer({"jsonrpc": "2.0", "id": number, "error": error})
                 return
@@ -94,7 +94,7 @@ class Scripted(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def scripted() -> Iterator[type[Scripted]]:
-    """The behaviour of the server of one test."""
+    """The request handler of one test's server."""
 
     class One(Scripted):
         calls: ClassVar[Counter[str]] = Counter()
@@ -107,7 +107,7 @@ def scripted() -> Iterator[type[Scripted]]:
 
 @pytest.fixture
 def url(scripted: type[Scripted]) -> Iterator[str]:
-    """Its address."""
+    """The URL of the server."""
     with ThreadingHTTPServer(("127.0.0.1", 0), scripted) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/mcp"
@@ -117,7 +117,7 @@ def url(scripted: type[Scripted]) -> Iterator[str]:
 def test_only_the_call_that_a_server_refused_is_sent_again(
     scripted: type[Scripted], url: str
 ) -> None:
-    """Another call of the forgotten session was executed, although it ends with an error."""
+    """The other call in the forgotten session was executed, although it ends with an error."""
     sessions = Sessions()
     server = ServerConfig(name="x", transport=Transport.HTTP, url=url, timeout=TIMEOUT_S)
     try:
@@ -133,10 +133,10 @@ def test_only_the_call_that_a_server_refused_is_sent_again(
     assert scripted.calls == {"forget": 2, "send": 1}
 
 
-def test_a_followed_server_whose_sign_in_is_revoked_says_so(
+def test_a_followed_server_reports_a_revoked_sign_in(
     scripted: type[Scripted], url: str, tmp_path: Path
 ) -> None:
-    """Its session is lost, and no other can be opened; what it listed before is not current."""
+    """Its tools are no longer current, since no new session can be opened."""
     issuer = url.removesuffix("/mcp")
     tokens = {"access_token": "a", "refresh_token": "r", "token_type": "Bearer"}
     metadata = {
@@ -163,13 +163,13 @@ def test_a_followed_server_whose_sign_in_is_revoked_says_so(
         assert len(follower.listing().tools) == 1
         scripted.is_revoked = True
 
-        def is_said() -> bool:
+        def asks_for_sign_in() -> bool:
             try:
                 follower.listing()
             except SignInError as error:
                 return "repertory login x" in str(error)
             return False
 
-        until(is_said)
+        until(asks_for_sign_in)
     finally:
         follower.close()

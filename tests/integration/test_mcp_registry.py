@@ -1,4 +1,4 @@
-"""Servers of a real MCP registry over HTTP: found, pinned, fetched, and without trust."""
+"""Servers of an MCP registry over HTTP are found, pinned and fetched, and need trust."""
 
 import hashlib
 import io
@@ -30,18 +30,18 @@ TRACKER = "io.github.acme/tracker"
 
 @pytest.fixture
 def listen() -> Iterator[Listen]:
-    """Serves applications and returns their URLs."""
+    """Serves applications, and returns their URLs."""
     with ExitStack() as servers:
         yield lambda app: servers.enter_context(listening(app))
 
 
 def recognised(text: str, url: str = "") -> Recognised:
-    """What an address is."""
+    """The source that an address stands for."""
     return recognise(Address(text, Path.cwd(), {}, url))
 
 
 def added(found: Recognised, folder: Path) -> dict[str, Any]:
-    """The entry of what was recognised, prepared as the workspace does."""
+    """The entry of a recognised source, prepared as the workspace prepares it."""
     return {**found.entry, "store": str(folder / "store")}
 
 
@@ -52,14 +52,14 @@ def built(entry: dict[str, Any], folder: Path) -> Source:
 
 
 def servers_in(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The MCP configuration that awaits trust."""
+    """The servers in the MCP configuration that awaits trust."""
     [one] = contained(entry, folder)
     found: dict[str, Any] = json.loads(Path(one["config"]).read_text())["mcpServers"]
     return found
 
 
 def test_servers_are_found_by_words(listen: Listen) -> None:
-    """Over all pages, the best first; a deleted one is left out."""
+    """All pages are read, the best match comes first, and a deleted server is left out."""
     named = [server(f"com.example/github-{n}") for n in range(5)]
     best = server("com.example/github-issues", description="Issues of GitHub")
     registry = McpRegistry(*named, server("com.example/gone-github"), best)
@@ -73,16 +73,16 @@ def test_servers_are_found_by_words(listen: Listen) -> None:
     assert any("cursor=4" in request for request in registry.requests)
 
 
-def test_endless_pages_end(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A registry that never stops is asked a few times."""
+def test_the_number_of_pages_is_limited(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry may offer pages without end."""
     registry = McpRegistry(*(server(f"a.b/n{n}") for n in range(50)))
     monkeypatch.setattr(api, "MAX_PAGES", 3)
     assert len(Registry(listen(registry.app)).find("n", 100)) == 6
     assert len(registry.requests) == 3
 
 
-def test_an_answer_that_is_no_registrys(listen: Listen) -> None:
-    """Other JSON has no servers; what is no JSON is an error."""
+def test_an_answer_of_another_program(listen: Listen) -> None:
+    """Other JSON objects contain no servers; other answers are an error."""
     answers = iter(
         [b'{"servers": {"a": 1}}', b'{"servers": [1, {"server": 2}]}', b"<html>", b"[1]"]
     )
@@ -96,7 +96,7 @@ def test_an_answer_that_is_no_registrys(listen: Listen) -> None:
 
 
 def test_a_server_is_pinned_and_awaits_trust(listen: Listen, tmp_path: Path) -> None:
-    """Its version and the digest of its document are written; its secret only by name."""
+    """Its version is pinned, and its secret is stored only by name."""
     secret = {"name": "TRACKER_TOKEN", "isRequired": True, "isSecret": True, "value": "s3cret"}
     versions = [
         server(TRACKER, version, packages=[npm(version=version, environmentVariables=[secret])])
@@ -127,8 +127,10 @@ def test_a_server_is_pinned_and_awaits_trust(listen: Listen, tmp_path: Path) -> 
     assert "s3cret" not in str(found) + "".join(stored)
 
 
-def test_those_who_see_the_source_see_its_server(listen: Listen, tmp_path: Path) -> None:
-    """An option that every type of source has does not cost the server, and counts for it."""
+def test_a_server_inherits_the_visibility_and_trust_of_its_source(
+    listen: Listen, tmp_path: Path
+) -> None:
+    """Trust of the source itself is not inherited: the server needs a review."""
     url = listen(McpRegistry(server(TRACKER, "1.0.0", packages=[npm()])).app)
     entry = added(recognised(f"mcp-registry:{TRACKER}", url), tmp_path)
     entry |= {"visible_to": ["team-a"], "trust": "quarantine"}
@@ -137,11 +139,11 @@ def test_those_who_see_the_source_see_its_server(listen: Listen, tmp_path: Path)
     found = built(one, tmp_path)
     assert (found.visible_to, found.trust) == (("team-a",), Trust.QUARANTINE)
     [one] = contained({**entry, "trust": "trusted"}, tmp_path)
-    assert built(one, tmp_path).trust == Trust.REVIEW  # what fetched content declares is found
+    assert built(one, tmp_path).trust == Trust.REVIEW  # as for all fetched content
 
 
 def test_a_registry_cannot_replace_a_version(listen: Listen, tmp_path: Path) -> None:
-    """Another document of the same version is not used; the first one stays."""
+    """Another document for the same version is refused, and the first one stays."""
     registry = McpRegistry(server(TRACKER, packages=[npm()]))
     url = listen(registry.app)
     entry = added(recognised(f"mcp-registry:{TRACKER}@1.0.0", url), tmp_path)
@@ -155,8 +157,8 @@ def test_a_registry_cannot_replace_a_version(listen: Listen, tmp_path: Path) -> 
     assert "a different document" in source.scan().stale
 
 
-def test_a_deprecated_version_is_named(listen: Listen, tmp_path: Path) -> None:
-    """When it is added, and when it becomes so later; a deleted one cannot be added."""
+def test_a_deprecated_version_is_reported(listen: Listen, tmp_path: Path) -> None:
+    """It is reported when it is added, and when it is deprecated later."""
     registry = McpRegistry(server(TRACKER, packages=[npm()]))
     url = listen(registry.app)
     entry = added(recognised(f"mcp-registry:{TRACKER}", url), tmp_path)
@@ -175,7 +177,7 @@ def test_a_deprecated_version_is_named(listen: Listen, tmp_path: Path) -> None:
 
 
 def test_addresses(listen: Listen) -> None:
-    """By name, by URL, and with the package to take."""
+    """A server can be addressed by name or URL, with a version and a package."""
     remote = {"type": "streamable-http", "url": "https://tracker.example/mcp"}
     one = server(TRACKER, packages=[npm()], remotes=[remote])
     url = listen(McpRegistry(one).app)
@@ -210,14 +212,14 @@ def test_addresses(listen: Listen) -> None:
     ],
 )
 def test_invalid_entries_are_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
-    """An entry is written by people, too."""
+    """People write entries by hand, too."""
     entry = {"server": TRACKER, "version": "1.0.0", "package": "npm", "store": str(tmp_path)}
     with pytest.raises(ConfigurationError):
         build({"type": "mcp-registry", "name": "a", **entry, **changes}, tmp_path)
 
 
 def bundle(manifest: dict[str, Any]) -> bytes:
-    """An MCP bundle with a program."""
+    """An MCP bundle with a program and this manifest."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
         archive.writestr("manifest.json", json.dumps(manifest))
@@ -232,7 +234,7 @@ def manifest(**config: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
 
 
 def of_bundle(listen: Listen, content: bytes, sha256: str = "") -> str:
-    """The address of a server whose package is a bundle."""
+    """The URL of a registry with a server whose package is a bundle."""
     app = Starlette(routes=[Route("/a.mcpb", lambda _: Response(content))])
     package = {
         "registryType": "mcpb",
@@ -244,7 +246,7 @@ def of_bundle(listen: Listen, content: bytes, sha256: str = "") -> str:
 
 
 def test_a_bundle_is_unpacked_and_verified(listen: Listen, tmp_path: Path) -> None:
-    """Its program lies in a folder that never changes; its settings are inputs by name."""
+    """Its settings become inputs, and a wrong hash is refused."""
     config = {
         "command": sys.executable,
         "args": ["${__dirname}/server/main.py", "--level=${user_config.level}"],
@@ -277,7 +279,7 @@ def test_a_bundle_is_unpacked_and_verified(listen: Listen, tmp_path: Path) -> No
 def test_a_hostile_bundle_is_refused(
     listen: Listen, tmp_path: Path, config: dict[str, Any]
 ) -> None:
-    """Its manifest cannot take variables of the user's."""
+    """Its manifest cannot read environment variables of the user."""
     url = of_bundle(listen, bundle(manifest(**config)))
     entry = added(recognised(f"mcp-registry:{TRACKER}", url), tmp_path)
     with pytest.raises(SourceError, match=r"manifest\.json"):

@@ -1,4 +1,4 @@
-"""The MCP server on a real index, with the official client and both versions of the protocol."""
+"""The MCP server on a real index, with the official client and both protocol versions."""
 
 import asyncio
 import json
@@ -79,14 +79,14 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
 
 @pytest.fixture(scope="module")
 def url(running: RunningService) -> Iterator[str]:
-    """The URL of that server, which has no keys."""
+    """The URL of the server, which has no keys."""
     with served(running) as url:
         yield url
 
 
 @BOTH
 def test_the_tools_are_listed(url: str, mode: Mode) -> None:
-    """In a fixed order, with a summary of the catalogue; ``call`` is only there if allowed."""
+    """``call`` is missing because calls are off, and the search describes the catalogue."""
     tools = asked(f"{url}/mcp", lambda client: client.list_tools(), mode).tools
 
     assert [tool.name for tool in tools] == ["search", "get"]
@@ -96,7 +96,7 @@ def test_the_tools_are_listed(url: str, mode: Mode) -> None:
 
 
 def test_the_address_may_end_with_a_slash(url: str) -> None:
-    """As the configurations for many other servers do."""
+    """Configurations for many other servers have a trailing slash."""
     listed = asked(f"{url}/mcp/explain/", lambda client: client.list_tools())
 
     assert listed == asked(f"{url}/mcp/explain", lambda client: client.list_tools())
@@ -104,7 +104,7 @@ def test_the_address_may_end_with_a_slash(url: str) -> None:
 
 
 def test_clients_may_cache_a_list(url: str) -> None:
-    """The newer protocol says how long and by which clients."""
+    """In the newer protocol, the answer has a lifetime and a scope."""
     found = asked(f"{url}/mcp", lambda client: client.list_tools())
 
     assert (found.ttl_ms, found.cache_scope) == (60_000, "private")
@@ -112,7 +112,7 @@ def test_clients_may_cache_a_list(url: str) -> None:
 
 @BOTH
 def test_a_search_returns_a_line_for_each_hit(url: str, mode: Mode) -> None:
-    """What can be called is shown with its parameters, the rest with its section; nothing more."""
+    """The line of a tool shows its parameters, and the line of a text its section."""
 
     async def ask(client: Client) -> None:
         schema = (await client.list_tools()).tools[0].output_schema
@@ -134,7 +134,7 @@ def test_a_search_returns_a_line_for_each_hit(url: str, mode: Mode) -> None:
 
 @BOTH
 def test_detail_returns_the_evidence_and_links(url: str, mode: Mode) -> None:
-    """The JSON is that of HTTP; each skill is a readable resource."""
+    """The JSON is the same as over HTTP, and each skill is a readable resource."""
 
     async def ask(client: Client) -> None:
         given = {"query": "rotate API keys", "limit": 1, "detail": True}
@@ -166,7 +166,7 @@ def test_detail_returns_the_evidence_and_links(url: str, mode: Mode) -> None:
 def test_links_are_texts_for_a_protocol_without_links(
     url: str, protocol: str, types: list[str]
 ) -> None:
-    """An older client may refuse an answer with content that it does not know."""
+    """An older client may refuse an answer with an unknown type of content."""
     given = {"query": "rotate API keys", "limit": 1, "detail": True}
     answer = httpx2.post(
         f"{url}/mcp",
@@ -189,7 +189,7 @@ def test_links_are_texts_for_a_protocol_without_links(
 
 @BOTH
 def test_several_queries_are_answered_at_once(url: str, mode: Mode) -> None:
-    """Each once, in their order, below its own heading."""
+    """Each query is answered once, in order, below its own heading."""
     found = called(url, mode, "search", queries=["release notes", "read_file", "release notes"])
     both = called(url, mode, "search", query="a", queries=["b", "a"], detail=True)
 
@@ -200,8 +200,8 @@ def test_several_queries_are_answered_at_once(url: str, mode: Mode) -> None:
 
 
 @BOTH
-def test_filters_hold(url: str, mode: Mode) -> None:
-    """Kinds, sources, servers and tags filter as over HTTP."""
+def test_filters_apply(url: str, mode: Mode) -> None:
+    """Kinds filter the hits, and an unknown tag is an error."""
     found = called(url, mode, "search", query="write", threshold=0, kinds=["document"], detail=True)
     none = called(url, mode, "search", query="write", threshold=0, tags=["unknown"])
 
@@ -212,7 +212,7 @@ def test_filters_hold(url: str, mode: Mode) -> None:
 
 @BOTH
 def test_a_skill_is_read_whole_or_by_section(url: str, mode: Mode) -> None:
-    """A section includes its subsections; case and markup of its heading do not matter."""
+    """A section includes its subsections; the case and markup of its heading do not matter."""
     whole = text_of(called(url, mode, "get", id="project/key-rotation"))
     section = text_of(called(url, mode, "get", id="project/key-rotation", section="## rotating"))
 
@@ -222,7 +222,7 @@ def test_a_skill_is_read_whole_or_by_section(url: str, mode: Mode) -> None:
 
 
 def test_a_section_is_read_by_the_name_that_an_answer_shows(tmp_path: Path) -> None:
-    """Answers show headings on one line, without marks, and cut long ones."""
+    """Answers show headings on one line, without markup, and cut long ones."""
     long = "3. What " + "to do and what else to do " * 8
     headings = ["1.  Two spaces", "2.\tA tab", "### Marks", f"{long}now", f"{long}later"]
     project = tmp_path / "project"
@@ -240,14 +240,14 @@ def test_a_section_is_read_by_the_name_that_an_answer_shows(tmp_path: Path) -> N
             assert f"Text {number}." in section(name)
         for name in shown:
             assert section(name).startswith("#")
-        assert len(shown) == 5  # of two equal ones, one
+        assert len(shown) == 5  # two equal names are listed once
         assert [section(cut_lines[-1]).count(f"Text {number}.") for number in (3, 4)] == [1, 1]
         assert "has no section '…'" in section("…")
 
 
 @BOTH
 def test_a_tool_is_read_with_its_schema(url: str, mode: Mode) -> None:
-    """As JSON without empty fields, once."""
+    """The answer is JSON without empty fields."""
     result = called(url, mode, "get", id="files__read_file")
 
     assert result.structured_content is None
@@ -261,7 +261,7 @@ def test_a_tool_is_read_with_its_schema(url: str, mode: Mode) -> None:
 
 
 def test_a_long_text_is_cut_with_a_hint(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hint names the sections, and the resource, which is never cut."""
+    """The hint names the sections, and the resource with the complete text."""
     monkeypatch.setattr(reading, "MAX_TEXT_LENGTH", 120)
     text = text_of(called(url, "auto", "get", id="project/key-rotation"))
     uri = "skill://project/key-rotation/SKILL.md"
@@ -276,8 +276,8 @@ def test_a_long_text_is_cut_with_a_hint(url: str, monkeypatch: pytest.MonkeyPatc
 
 
 @BOTH
-def test_an_item_is_read_by_the_uri_that_the_lists_have(url: str, mode: Mode) -> None:
-    """A model passes on what it was given; a file beside a skill is read as a resource."""
+def test_an_item_is_read_by_its_uri(url: str, mode: Mode) -> None:
+    """A file beside a skill can be read only as a resource."""
 
     async def ask(client: Client) -> None:
         for uri, item in (
@@ -296,8 +296,8 @@ def test_an_item_is_read_by_the_uri_that_the_lists_have(url: str, mode: Mode) ->
 
 
 @BOTH
-def test_arguments_that_are_null_or_blank_are_absent(url: str, mode: Mode) -> None:
-    """Some hosts have their models write all arguments of a schema."""
+def test_null_or_blank_arguments_count_as_missing(url: str, mode: Mode) -> None:
+    """Some hosts make their models write all arguments of a schema."""
 
     async def ask(client: Client) -> None:
         whole = await client.call_tool("get", {"id": "project/key-rotation"})
@@ -343,7 +343,7 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
 
 @BOTH
 def test_a_failed_tool_returns_one_sentence(url: str, mode: Mode) -> None:
-    """It is an error of the tool, which a model reads."""
+    """It is an error result of the tool, which the model can read."""
 
     async def ask(client: Client) -> None:
         for tool, arguments, message in WRONG:
@@ -369,7 +369,7 @@ ABSENT: tuple[tuple[Callable[[Client], Awaitable[Any]], str], ...] = (
 
 @BOTH
 def test_unknown_names_are_errors_of_the_protocol(url: str, mode: Mode) -> None:
-    """They have the code for invalid parameters and one sentence."""
+    """They have the code for invalid parameters, and one sentence."""
 
     async def ask(client: Client) -> None:
         for request, message in ABSENT:
@@ -385,7 +385,7 @@ def test_unknown_names_are_errors_of_the_protocol(url: str, mode: Mode) -> None:
 def test_skills_are_listed_as_resources_in_pages(
     url: str, mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is listed once, by id."""
+    """Each skill is listed once, in the order of ids."""
     monkeypatch.setattr(resources, "PAGE_SIZE", 2)
 
     async def ask(client: Client) -> list[list[str]]:
@@ -405,7 +405,7 @@ def test_skills_are_listed_as_resources_in_pages(
 
 @BOTH
 def test_the_other_toolsets_have_their_own_urls(url: str, mode: Mode) -> None:
-    """Functions return strings as text, and objects as data and text."""
+    """Functions that return strings give text; functions that return objects give data and text."""
 
     async def ask(client: Client) -> None:
         listed = [tool.name for tool in (await client.list_tools()).tools]
@@ -431,7 +431,7 @@ def test_the_other_toolsets_have_their_own_urls(url: str, mode: Mode) -> None:
 
 @BOTH
 def test_a_result_is_explained(url: str, mode: Mode) -> None:
-    """In its own toolset, as over HTTP; a filter that removes the item is named."""
+    """The explanation has its own toolset; a filter can hide the item."""
 
     async def ask(client: Client) -> None:
         given = {"query": "rotate API keys", "item": "key-rotation"}
@@ -451,7 +451,7 @@ def test_a_result_is_explained(url: str, mode: Mode) -> None:
 
 @BOTH
 def test_concurrent_clients(url: str, mode: Mode) -> None:
-    """Each gets its own answer."""
+    """Each of 24 concurrent requests gets its own answer."""
 
     async def ask(client: Client) -> list[CallToolResult]:
         asking = (
@@ -468,7 +468,7 @@ def test_concurrent_clients(url: str, mode: Mode) -> None:
 
 @BOTH
 def test_a_cancelled_request_affects_no_other(url: str, mode: Mode) -> None:
-    """The same client continues."""
+    """The same client can send further requests."""
 
     async def ask(client: Client) -> CallToolResult:
         for _ in range(5):
@@ -485,7 +485,7 @@ def test_a_cancelled_request_affects_no_other(url: str, mode: Mode) -> None:
 def test_a_cancelled_call_is_cancelled_at_the_server_of_the_tool(
     tmp_path: Path, mode: Mode, is_joined: bool
 ) -> None:
-    """Also where another process asks its server; the caller is the one who ended it."""
+    """This includes calls through another process; they count as cancelled by the caller."""
     config = tmp_path / "mcp.json"
     waiting = {"tool": "desk__wait", "arguments": {"seconds": 600}}
 
@@ -544,7 +544,7 @@ def test_a_defect_is_reported_without_details(
 
 @BOTH
 def test_keys_and_scopes_are_checked(running: RunningService, tmp_path: Path, mode: Mode) -> None:
-    """Every request needs a key; changes need the scope call."""
+    """Every request needs a key, and calls need the scope `call`."""
     keys = Keys(tmp_path / "keys.json")
     tokens = {scope: keys.create(scope, scope) for scope in (Scope.READ, Scope.CALL)}
 
@@ -572,10 +572,10 @@ def test_keys_and_scopes_are_checked(running: RunningService, tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("scope", "more"), [(Scope.READ, []), (Scope.CALL, ["Vector.VectorUpdate"])]
 )
-def test_a_session_offers_what_the_key_of_its_server_may_do(
+def test_a_session_offers_the_tools_that_its_key_allows(
     running: RunningService, tmp_path: Path, scope: Scope, more: list[str]
 ) -> None:
-    """Vectors can be changed with the scope call, also where calls are off."""
+    """The scope `call` also allows changes of vectors, even if calls are off."""
     keys = Keys(tmp_path / "keys.json")
 
     async def listed(url: str) -> list[str]:
@@ -600,7 +600,7 @@ def guarded(running: RunningService) -> Iterator[TestClient]:
 
 
 def test_guards_apply_to_mcp(guarded: TestClient) -> None:
-    """Requests of web pages are refused as on every route, and rates are limited."""
+    """Requests of foreign web pages are refused, and the rate is limited."""
     listed = guarded.post("/mcp", json=LIST)
     rebound = guarded.post("/mcp", json=LIST, headers={"Host": "evil.example"})
     foreign = guarded.post("/mcp", json=LIST, headers={"Origin": "https://evil.example"})
@@ -615,7 +615,7 @@ def test_guards_apply_to_mcp(guarded: TestClient) -> None:
 
 
 def test_bodies_are_limited(guarded: TestClient) -> None:
-    """With or without a declared length."""
+    """A large body is refused with and without a declared length."""
     large = json.dumps(LIST | {"params": {"x": "x" * 1_000_000}}).encode()
     pieces = (large[start : start + 65_536] for start in range(0, len(large), 65_536))
 
@@ -624,8 +624,8 @@ def test_bodies_are_limited(guarded: TestClient) -> None:
     assert guarded.post("/mcp", content=pieces, headers=headers).status_code == 413
 
 
-def test_requests_other_than_messages_are_refused(guarded: TestClient) -> None:
-    """With a status of HTTP and no traceback; only POST is allowed."""
+def test_invalid_messages_are_refused(guarded: TestClient) -> None:
+    """The answer has an HTTP error status; only POST is allowed."""
     assert guarded.post("/mcp", json=[1]).status_code == 400
     assert guarded.post("/mcp", content=b"{", headers={"Content-Type": "application/json"}).json()[
         "error"
@@ -635,7 +635,7 @@ def test_requests_other_than_messages_are_refused(guarded: TestClient) -> None:
 
 
 def test_requests_are_measured_by_their_route(guarded: TestClient) -> None:
-    """As on every route."""
+    """The metrics of MCP requests have the route `/mcp`."""
     guarded.post("/mcp", json=LIST)
     text = guarded.get("/metrics").text
 
@@ -648,7 +648,7 @@ def test_requests_are_measured_by_their_route(guarded: TestClient) -> None:
 def test_clients_are_notified_of_a_changed_catalogue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first index, for example, changes the description of the search."""
+    """For example, the first index changes the description of the search."""
     monkeypatch.setattr(mcp_server, "RETRY_INTERVAL_S", 0.05)
     write_skill(tmp_path / "project", "knots", "Tie a bowline")
 
@@ -687,7 +687,7 @@ def test_clients_are_notified_of_a_changed_catalogue(
 
 
 async def threads(_: Work, call: Callable[[], T]) -> T:
-    """Threads for the backend."""
+    """Run calls of the backend on threads."""
     return await to_thread.run_sync(call)
 
 

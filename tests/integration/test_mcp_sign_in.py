@@ -1,4 +1,4 @@
-"""Sign-ins at MCP servers with OAuth: a real authorization server, on this machine."""
+"""OAuth sign-ins to MCP servers, with a real authorization server on this machine."""
 
 import json
 import logging
@@ -52,7 +52,7 @@ USUAL = {
 
 
 class Guarded:
-    """An MCP server with OAuth, and the test's control of it."""
+    """An MCP server with OAuth, which the test controls."""
 
     def __init__(self, url: str, data: Path) -> None:
         self.url = url
@@ -63,7 +63,7 @@ class Guarded:
         self.control(revoke="all", **USUAL)
 
     def control(self, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-        """Change the behaviour, and return what the servers have seen."""
+        """Change the behaviour of the servers, and return what they have seen."""
         target = self.url.rpartition("/")[0] + "/test"
         request = Request(target, json.dumps(changes).encode())
         with urlopen(request) as response:
@@ -72,19 +72,19 @@ class Guarded:
 
     @property
     def seen(self) -> dict[str, Any]:
-        """What the servers have seen."""
+        """The requests that the servers have seen."""
         return self.control()
 
     def sign_in(self, **more: float) -> None:
-        """Sign in, with a browser that follows the redirect at once."""
+        """Sign in with a browser that follows the redirect at once."""
         sign_in(self.config, follow, **more)
 
     def tools(self) -> list[str]:
-        """The names of the tools, as a scan finds them."""
+        """The names of the tools in a scan."""
         return [item.name for item in McpServer(self.config, trusted=True).scan().items]
 
     def expire(self) -> None:
-        """Let the stored access token be expired, here and at the server."""
+        """Expire the access token at the server."""
         self.control(revoke="access")
 
     def stored(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Guarded:
 
 
 def follow(address: str, _: Redirects, taken_by: str = "") -> None:
-    """Be a browser: open an address, and follow its redirects."""
+    """Act as a browser: open an address and follow its redirects."""
     assert not taken_by
 
     def browse() -> None:
@@ -114,7 +114,7 @@ def address() -> Iterator[str]:
 
 
 def test_a_server_over_sse(tmp_path: Path) -> None:
-    """Whether the configuration names the transport or not."""
+    """The configuration may name SSE or HTTP."""
     with started("oauth.py", "sse") as url:
         for transport in (Transport.SSE, Transport.HTTP):
             guarded = Guarded(url, tmp_path / transport)
@@ -127,12 +127,12 @@ def test_a_server_over_sse(tmp_path: Path) -> None:
 
 @pytest.fixture
 def guarded(address: str, tmp_path: Path) -> Guarded:
-    """That server, without clients that are signed in."""
+    """The server, at which no client is signed in."""
     return Guarded(address, tmp_path / "sign-ins")
 
 
 def failure(guarded: Guarded, **more: float) -> str:
-    """Sign in without success, and return the message."""
+    """Sign in without success, check that nothing is stored, and return the message."""
     with pytest.raises(SourceError) as caught:
         guarded.sign_in(**more)
     assert not guarded.sign_ins.path(guarded.url).exists()
@@ -140,7 +140,7 @@ def failure(guarded: Guarded, **more: float) -> str:
 
 
 def test_a_server_waits_for_a_sign_in(guarded: Guarded) -> None:
-    """Without tokens, a scan says what to do; it registers nothing and asks no issuer."""
+    """Without tokens, a scan says what to do, and asks no authorization server."""
     with pytest.raises(SignInError, match=WAITING):
         guarded.tools()
     seen = guarded.seen
@@ -149,7 +149,7 @@ def test_a_server_waits_for_a_sign_in(guarded: Guarded) -> None:
 
 
 def test_first_sign_in(guarded: Guarded) -> None:
-    """Discovery, registration, PKCE and resource indicator; the tokens are only the owner's."""
+    """It uses discovery, registration and PKCE; only the owner can read the stored tokens."""
     guarded.sign_in()
     assert guarded.tools() == ["unlock"]
     seen, file = guarded.seen, guarded.sign_ins.path(guarded.url)
@@ -161,7 +161,7 @@ def test_first_sign_in(guarded: Guarded) -> None:
 
 
 def test_a_token_that_the_server_rejects_is_renewed(guarded: Guarded) -> None:
-    """Once, with the resource; the new refresh token replaces the used one."""
+    """It is renewed once, and the new refresh token replaces the used one."""
     guarded.sign_in()
     old = guarded.stored()["tokens"]
     guarded.expire()
@@ -173,7 +173,7 @@ def test_a_token_that_the_server_rejects_is_renewed(guarded: Guarded) -> None:
 
 
 def test_an_expired_token_is_renewed_before_it_is_sent(guarded: Guarded) -> None:
-    """The time is kept over restarts: the old token is not sent once more."""
+    """The expiry is stored, so the old token is not sent again."""
     guarded.control(lifetime=0)
     guarded.sign_in()
     old = guarded.stored()["tokens"]["access_token"]
@@ -185,7 +185,7 @@ def test_an_expired_token_is_renewed_before_it_is_sent(guarded: Guarded) -> None
 
 
 def test_a_revoked_sign_in_waits_for_another(guarded: Guarded) -> None:
-    """The issuer is asked once; what it revoked is stored no longer."""
+    """The issuer is asked once, and the revoked tokens are deleted."""
     guarded.sign_in()
     guarded.control(revoke="all")
     for _ in range(2):
@@ -198,7 +198,7 @@ def test_a_revoked_sign_in_waits_for_another(guarded: Guarded) -> None:
 
 
 def test_a_sign_in_that_cannot_be_renewed_ends(guarded: Guarded) -> None:
-    """Some issuers give no refresh token; then the person signs in again."""
+    """Some issuers give no refresh token; then the user must sign in again."""
     guarded.sign_in()
     stored = guarded.stored()
     del stored["tokens"]["refresh_token"]
@@ -209,8 +209,8 @@ def test_a_sign_in_that_cannot_be_renewed_ends(guarded: Guarded) -> None:
         guarded.tools()
 
 
-def test_an_issuer_that_fails_revokes_nothing(guarded: Guarded) -> None:
-    """The tokens stay until it answers again."""
+def test_a_failing_issuer_does_not_end_a_sign_in(guarded: Guarded) -> None:
+    """The tokens stay until the issuer answers again."""
     guarded.sign_in()
     guarded.control(revoke="access", token_status=503)
     with pytest.raises(SourceError, match="sign-in cannot be renewed: HTTP status 503") as caught:
@@ -221,7 +221,7 @@ def test_an_issuer_that_fails_revokes_nothing(guarded: Guarded) -> None:
 
 
 def test_a_client_that_the_issuer_does_not_know_keeps_its_tokens(guarded: Guarded) -> None:
-    """Its secret may be missing in this process; only a refused token is worth nothing."""
+    """Only a refused token is deleted; the client's secret may be missing in this process."""
     guarded.sign_in()
     guarded.control(revoke="access", token_status=401, token_error="invalid_client")
     with pytest.raises(SourceError, match=r"HTTP status 401 \(invalid_client\)") as caught:
@@ -244,8 +244,8 @@ print([item.name for item in McpServer(server, trusted=True).scan().items])
 """
 
 
-def test_processes_that_renew_at_once_lose_nothing(guarded: Guarded) -> None:
-    """One of them renews; a refresh token that is used twice would be refused."""
+def test_only_one_of_two_processes_renews_a_token(guarded: Guarded) -> None:
+    """The issuer would refuse a refresh token that is used twice."""
     guarded.sign_in()
     guarded.control(revoke="access", slow=1.0)
     command = [sys.executable, "-c", _SCAN, guarded.url, str(guarded.sign_ins.path("").parent)]
@@ -254,8 +254,8 @@ def test_processes_that_renew_at_once_lose_nothing(guarded: Guarded) -> None:
     assert (seen["renewals"], seen["refused_renewals"]) == (1, 0)
 
 
-def test_a_scan_that_ends_during_a_renewal_keeps_what_it_gives(guarded: Guarded) -> None:
-    """The issuer takes the old refresh token only once, and the scan may be out of time."""
+def test_a_renewal_is_kept_although_its_scan_has_timed_out(guarded: Guarded) -> None:
+    """The issuer accepts the old refresh token only once."""
     guarded.sign_in()
     guarded.control(revoke="access", slow=2.5)
     patient = guarded.config
@@ -268,10 +268,8 @@ def test_a_scan_that_ends_during_a_renewal_keeps_what_it_gives(guarded: Guarded)
     assert (seen["renewals"], seen["refused_renewals"]) == (1, 0)
 
 
-def test_an_issuer_that_does_not_end_its_answer_is_given_up(
-    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The scan says so, and asks for no sign-in."""
+def test_a_slow_issuer_times_out(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says so, and does not ask for a sign-in."""
     monkeypatch.setattr(oauth, "RENEWAL_TIMEOUT_S", 0.2)
     guarded.sign_in()
     guarded.control(revoke="access", slow=1.0)
@@ -280,8 +278,8 @@ def test_an_issuer_that_does_not_end_its_answer_is_given_up(
     assert not isinstance(caught.value, SignInError)
 
 
-def test_a_token_goes_to_its_server_alone(guarded: Guarded) -> None:
-    """Another URL, even of the same host, gets none, whatever the server is called."""
+def test_a_token_is_sent_only_to_its_server(guarded: Guarded) -> None:
+    """Another URL gets no token, even on the same host and with the same server name."""
     guarded.sign_in()
     guarded.control(authorizations=[])
     token = guarded.stored()["tokens"]["access_token"]
@@ -289,20 +287,20 @@ def test_a_token_goes_to_its_server_alone(guarded: Guarded) -> None:
     with pytest.raises(SignInError):
         other.tools()
     assert token not in str(other.seen["authorizations"])
-    copy = guarded.sign_ins.path(other.url)  # not even if someone copies the file
+    copy = guarded.sign_ins.path(other.url)  # a copy of the file does not help either
     copy.write_bytes(guarded.sign_ins.path(guarded.url).read_bytes())
     assert guarded.sign_ins.read(other.url) is None
 
 
 def test_a_redirect_with_another_state_is_ignored(guarded: Guarded) -> None:
-    """Any page can send one to the port; the sign-in goes on until its own comes."""
+    """Any web page can send such a redirect; the sign-in keeps waiting for its own."""
     guarded.control(state="forged")
     message = failure(guarded, timeout=1)
     assert message == ("Not signed in at the MCP server web: there was no sign-in within 1 s.")
 
 
 def test_an_error_of_the_redirect_is_reported(guarded: Guarded) -> None:
-    """As one line, with what the issuer says."""
+    """The message is one line that includes the error of the issuer."""
     guarded.control(error="access_denied")
     assert failure(guarded) == (
         "Not signed in at the MCP server web: the authorization server refused: access_denied."
@@ -310,7 +308,7 @@ def test_an_error_of_the_redirect_is_reported(guarded: Guarded) -> None:
 
 
 def test_an_issuer_of_another_name_is_refused(guarded: Guarded) -> None:
-    """In its metadata (RFC 8414) and in the redirect (RFC 9207)."""
+    """The name is in its metadata (RFC 8414) or in the redirect (RFC 9207)."""
     guarded.control(issuer="https://elsewhere.example")
     assert "issuer mismatch: https://elsewhere.example !=" in failure(guarded)
     guarded.control(issuer="", iss="https://elsewhere.example")
@@ -318,14 +316,14 @@ def test_an_issuer_of_another_name_is_refused(guarded: Guarded) -> None:
     assert guarded.seen["resources"] == []  # no code was exchanged
 
 
-def test_metadata_without_pkce_are_refused(guarded: Guarded) -> None:
-    """Before anybody is asked to sign in."""
-    guarded.control(issuer=guarded.url.removesuffix("/mcp"))  # ours, which names no PKCE
+def test_metadata_without_pkce_is_refused(guarded: Guarded) -> None:
+    """The error comes before the user is asked to sign in."""
+    guarded.control(issuer=guarded.url.removesuffix("/mcp"))  # without PKCE
     assert "PKCE" in failure(guarded)
 
 
 def test_a_server_without_registration(tmp_path: Path) -> None:
-    """It takes a client of the configuration, whose secret is not stored."""
+    """The configuration must name a client, whose secret is not stored."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -347,7 +345,7 @@ def test_a_server_without_registration(tmp_path: Path) -> None:
         guarded.expire()
         assert guarded.tools() == ["unlock"]
 
-        # Its secret is for the issuer of the first sign-in, whatever the server names later.
+        # The secret is only for the issuer of the first sign-in, even if the server names another.
         file, seen = guarded.sign_ins.path(url), guarded.seen["challenges"]
         file.write_text(json.dumps(guarded.stored() | {"issuer": "https://former.example"}))
         with pytest.raises(SourceError, match=r"one of https://former\.example; if that is right"):
@@ -357,8 +355,8 @@ def test_a_server_without_registration(tmp_path: Path) -> None:
         guarded.sign_in()
 
 
-def test_the_page_of_another_issuer_is_said(guarded: Guarded) -> None:
-    """The person learns who gets access, before anything is opened."""
+def test_a_sign_in_page_on_another_host_is_announced(guarded: Guarded) -> None:
+    """The user learns who gets access before the page is opened."""
     issuer = guarded.url.removesuffix("/mcp")
     asked: list[tuple[str, str]] = []
 
@@ -388,8 +386,10 @@ def test_the_page_of_another_issuer_is_said(guarded: Guarded) -> None:
         ("https://issuer.example/authorize", "https://api.issuer.example/token", ""),
     ],
 )
-def test_a_code_goes_where_people_sign_in(page: str, token: str, expected: str) -> None:
-    """Or to whom the issuer names, if they sign in there; or the redirect names the issuer."""
+def test_a_token_endpoint_on_another_host_is_announced(
+    page: str, token: str, expected: str
+) -> None:
+    """It is not needed if the page is on a related host, or if the redirect names the issuer."""
     names = {"authorization_endpoint": page, "token_endpoint": token}
     metadata = OAuthMetadata.model_validate({"issuer": "https://evil.example", **names})
     assert taken_by(metadata) == expected
@@ -397,8 +397,8 @@ def test_a_code_goes_where_people_sign_in(page: str, token: str, expected: str) 
     assert taken_by(metadata) == ""
 
 
-def test_a_person_may_paste_the_address(guarded: Guarded) -> None:
-    """For a browser on another machine: its last page cannot be loaded there."""
+def test_a_user_may_paste_the_address_of_the_redirect(guarded: Guarded) -> None:
+    """A browser on another machine cannot load the page of the redirect."""
 
     def paste(address: str, redirects: Redirects, _: str) -> None:
         location = httpx2.get(address).headers["Location"]
@@ -410,7 +410,7 @@ def test_a_person_may_paste_the_address(guarded: Guarded) -> None:
 
 
 def test_calls_carry_the_token(guarded: Guarded) -> None:
-    """A session renews it; after a revocation the call says what to do, and nothing secret."""
+    """A session renews the token; after a revocation the call asks for a sign-in."""
     guarded.sign_in()
     sessions = Sessions()
 
@@ -431,7 +431,7 @@ def test_calls_carry_the_token(guarded: Guarded) -> None:
 
 
 def test_a_watched_server_is_not_asked_until_someone_signs_in(guarded: Guarded) -> None:
-    """Then its tools come by themselves."""
+    """After the sign-in, its tools appear without another action."""
     source = McpServer(guarded.config, trusted=True)
     end = source.watch(lambda: None, 0.1)
     assert end is not None
@@ -455,7 +455,7 @@ def test_a_watched_server_is_not_asked_until_someone_signs_in(guarded: Guarded) 
 
 
 def test_a_server_that_rejects_new_tokens_is_not_asked_for_ever(guarded: Guarded) -> None:
-    """One renewal, and then it waits, although the stored tokens have changed."""
+    """After one renewal it waits for a sign-in."""
     guarded.sign_in()
     guarded.control(lockout=True, authorizations=[])
     source = McpServer(guarded.config, trusted=True)
@@ -471,7 +471,7 @@ def test_a_server_that_rejects_new_tokens_is_not_asked_for_ever(guarded: Guarded
 
 
 def test_a_server_without_oauth(tmp_path: Path) -> None:
-    """There is nothing to sign in at."""
+    """The sign-in fails, because the server names no authorization server."""
     with started("sdk.py", "http") as url:
         config = ServerConfig(name="web", transport=Transport.HTTP, url=url, sign_ins=str(tmp_path))
         with pytest.raises(SourceError, match="names no authorization server"):
@@ -479,7 +479,7 @@ def test_a_server_without_oauth(tmp_path: Path) -> None:
 
 
 def test_nothing_secret_is_logged(guarded: Guarded, caplog: pytest.LogCaptureFixture) -> None:
-    """Neither tokens nor codes, at any level."""
+    """Tokens, codes and client secrets are not logged at any level."""
     caplog.set_level(logging.DEBUG)
     guarded.sign_in()
     guarded.expire()
@@ -502,14 +502,14 @@ def test_nothing_secret_is_logged(guarded: Guarded, caplog: pytest.LogCaptureFix
     ],
 )
 def test_tokens_are_sent_encrypted(tmp_path: Path, url: str, reason: str) -> None:
-    """Only a server on this machine may do without."""
+    """Only a server on this machine may use HTTP without TLS."""
     config = ServerConfig(name="web", transport=Transport.HTTP, url=url, sign_ins=str(tmp_path))
     with pytest.raises(SourceError, match=reason):
         sign_in(config, follow)
 
 
 def test_servers_that_take_no_sign_in(tmp_path: Path) -> None:
-    """Programs, and servers whose configuration has an Authorization header."""
+    """They are programs, and servers whose configuration has an Authorization header."""
     program = ServerConfig(name="web", command="x", sign_ins=str(tmp_path))
     with pytest.raises(UsageError, match="is a program"):
         sign_in(program, follow)

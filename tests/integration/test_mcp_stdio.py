@@ -26,7 +26,7 @@ SECRET = "s3cret-t0ken"
 
 
 def server(behaviour: str, timeout: float = 20, **env: str) -> McpServer:
-    """Build the trusted source of a server with one behaviour."""
+    """The trusted source of a server with one behaviour."""
     config = ServerConfig(
         name="raw",
         command=sys.executable,
@@ -39,7 +39,7 @@ def server(behaviour: str, timeout: float = 20, **env: str) -> McpServer:
 
 
 def names(scan: Scan) -> list[str]:
-    """Return the names of the items found."""
+    """The names of the items that a scan found."""
     return [item.name for item in scan.items]
 
 
@@ -53,8 +53,8 @@ def failure(source: McpServer) -> str:
     return message
 
 
-def test_a_server_from_the_index(tmp_path: Path) -> None:
-    """A published server, from a configuration file to its items."""
+def test_a_published_server(tmp_path: Path) -> None:
+    """A server from the package index, from a configuration file to its items."""
     path = tmp_path / ".mcp.json"
     entry = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
     path.write_text(json.dumps({"mcpServers": {"time": entry}}))
@@ -71,7 +71,7 @@ def test_a_server_from_the_index(tmp_path: Path) -> None:
 
 
 def test_a_server_on_the_sdk() -> None:
-    """A server written with the SDK: names, descriptions and what its tools claim."""
+    """The tools have names, descriptions and tags from their annotations."""
     config = ServerConfig(
         name="weather", command=sys.executable, args=(str(SERVERS / "sdk.py"), "stdio")
     )
@@ -99,7 +99,7 @@ def test_pages() -> None:
 
 
 def test_the_same_page_again() -> None:
-    """A repeated cursor ends the listing with a warning; no tool is listed twice."""
+    """A repeated cursor ends the listing with a warning, and no tool is listed twice."""
     scan = server("same_page").scan()
     assert names(scan) == ["only"]
     assert [str(problem) for problem in scan.problems] == [
@@ -108,8 +108,8 @@ def test_the_same_page_again() -> None:
 
 
 @pytest.mark.parametrize("defect", UNREADABLE)
-def test_an_unreadable_tool_costs_one_tool(defect: str) -> None:
-    """The others are found, and a warning names it."""
+def test_an_unreadable_tool_does_not_hide_the_others(defect: str) -> None:
+    """A warning names the unreadable tool."""
     scan = server("unreadable_tools", timeout=LONG, DEFECT=defect).scan()
     assert names(scan) == ["good", "also_good"]
     [problem] = scan.problems
@@ -117,7 +117,7 @@ def test_an_unreadable_tool_costs_one_tool(defect: str) -> None:
 
 
 def test_an_unreadable_answer_ends_the_wait() -> None:
-    """The time limit is longer than the test may take."""
+    """The error comes at once, although the time limit is longer than the test."""
     message = failure(server("unreadable_answer", timeout=LONG))
     assert "its answer cannot be read: Invalid JSON: EOF" in message
 
@@ -130,14 +130,14 @@ def test_endless_pages() -> None:
 
 
 def test_too_many_tools() -> None:
-    """Tools beyond the limit are left out, with a problem."""
+    """Tools beyond the limit are left out, with an error."""
     scan = server("many").scan()
     assert len(scan.items) == 10_000
     assert [problem.severity for problem in scan.problems] == [Severity.ERROR]
 
 
 def test_bad_tools() -> None:
-    """Each bad tool has a problem; the good ones are found."""
+    """Each bad tool has a problem, and the good ones are found."""
     scan = server("bad_tools").scan()
     assert {"good", "also_good"} <= set(names(scan))
     assert len(scan.problems) >= 3
@@ -145,7 +145,7 @@ def test_bad_tools() -> None:
 
 
 def test_control_characters() -> None:
-    """No text of a server can steer a terminal."""
+    """Texts of a server cannot control a terminal."""
     [item] = server("control_characters").scan().items
     assert "Paints" in item.description
     assert item.description.isprintable()
@@ -156,13 +156,13 @@ def test_no_tools() -> None:
     assert server("only_prompts").scan() == Scan(items=[])
 
 
-def test_words_before_the_protocol() -> None:
+def test_a_banner_before_the_protocol() -> None:
     """A line on stdout that is not MCP is ignored."""
     assert names(server("banner").scan()) == ["good"]
 
 
 def test_include_and_exclude() -> None:
-    """A tool must pass the filters of its server and those of the source, by name or by id."""
+    """A tool must pass the filters of its server and of the source, by name or by id."""
     config = ServerConfig(
         name="raw",
         command=sys.executable,
@@ -175,12 +175,12 @@ def test_include_and_exclude() -> None:
 
 
 def test_only_its_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server receives its own variables and only harmless ones of our environment."""
+    """A server receives its own variables and only harmless ones of this process."""
     monkeypatch.setenv("OTHER_SECRET", SECRET)
     monkeypatch.setenv("PASSED", "on")
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org")
     monkeypatch.setenv("NODE_EXTRA_CA_CERTS", "/etc/own.pem")
-    monkeypatch.setenv("LOGNAME", "() { echo; }")  # a function of a shell
+    monkeypatch.setenv("LOGNAME", "() { echo; }")  # an exported shell function
     script = (
         f"import os, json; open({str(tmp_path / 'env')!r}, 'w').write(json.dumps(dict(os.environ)))"
     )
@@ -201,7 +201,7 @@ def test_only_its_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_such_command() -> None:
-    """The message names a missing command, and says where it was looked for."""
+    """The message names the missing command, and says where it was looked for."""
     source = McpServer(ServerConfig(name="raw", command="no-such-command-anywhere"), trusted=True)
     assert failure(source) == (
         "The MCP server raw could not be started: no-such-command-anywhere was not found in its "
@@ -210,30 +210,30 @@ def test_no_such_command() -> None:
 
 
 def test_no_such_folder(tmp_path: Path) -> None:
-    """The message names a missing working directory."""
+    """The message names the missing working directory."""
     config = ServerConfig(name="raw", command=sys.executable, cwd=str(tmp_path / "none"))
     assert str(tmp_path / "none") in failure(McpServer(config, trusted=True))
 
 
 def test_crash() -> None:
-    """The message for a crash has its exit code and last output, without secrets."""
+    """The message has the exit code and the last output, without secrets."""
     message = failure(server("crash", TOKEN=SECRET))
     assert "ended with exit code 3" in message
     assert "it wrote: fatal: cannot log in with ***" in message
 
 
 def test_error() -> None:
-    """The message for a refused listing quotes the server, without secrets."""
+    """The message quotes the error of the server, without secrets."""
     assert "no ***" in failure(server("fails", TOKEN=SECRET))
 
 
 def test_silent() -> None:
-    """A silent server is abandoned after its timeout."""
+    """A silent server times out."""
     assert "did not answer within 0.5 s" in failure(server("silent", timeout=0.5))
 
 
 def test_stuck() -> None:
-    """A server that hangs in the listing is abandoned after its timeout; its output is quoted."""
+    """A server that hangs while listing times out, and its output is quoted."""
     message = failure(server("stuck", timeout=2))
     assert "did not answer within 2 s; it wrote: warming up" in message
 
@@ -269,8 +269,8 @@ def is_running(pid: int) -> bool:
         return False
 
 
-def test_a_scan_that_is_given_up_ends_its_server(tmp_path: Path) -> None:
-    """As by Ctrl-C, which waits neither for the answer nor for the time limit."""
+def test_an_interrupted_scan_ends_its_server(tmp_path: Path) -> None:
+    """Ctrl-C waits neither for an answer nor for the time limit."""
     pids = tmp_path / "pids"
     source = server("children", timeout=LONG, PIDS=str(pids), HANG="1")
 
@@ -279,7 +279,7 @@ def test_a_scan_that_is_given_up_ends_its_server(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     class Stuck(McpServer):
-        """Is interrupted while the other one is asked."""
+        """A source whose scan is interrupted while the other server is queried."""
 
         @override
         def scan(self) -> Scan:

@@ -1,4 +1,4 @@
-"""The tokens that the MCP server costs a model, on the example catalogue."""
+"""The number of tokens that the MCP server costs a model, on the example catalogue."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ pytest.importorskip("rs_bpe", reason="rs-bpe, the tokenizer, is not installed")
 
 
 def test_definitions_and_hits_stay_within_their_limits(tmp_path: Path) -> None:
-    """Three definitions, the longest three hits of the labelled queries, and the peer's answer."""
+    """The figures are the three definitions, the longest three hits, and a peer's answer."""
     figures = tokens.run(tmp_path)
 
     assert len(figures) == 3
@@ -23,7 +23,7 @@ def test_definitions_and_hits_stay_within_their_limits(tmp_path: Path) -> None:
 
 
 def test_definitions_leave_room_for_twelve_tags() -> None:
-    """And for twelve names of sources and servers."""
+    """They also leave room for twelve names of sources and servers."""
     names = ", ".join(f"{first}-{second}" for first in ("web", "team", "data") for second in "abcd")
     said = f"The catalogue holds 2,184 skills (user, team), 870 tools ({names}). Tags: {names}."
     tools = tools_of([Toolset.CATALOGUE], Values)

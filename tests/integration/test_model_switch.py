@@ -1,4 +1,4 @@
-"""A search while another model's collection takes the place of the one that is searched."""
+"""A search while the collection of another model replaces the searched one."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,12 +23,12 @@ from tests.support.builders import skill
 from tests.support.keyword_search import reader
 
 ITEMS = [skill("rotate-keys", "Change credentials"), skill("bake-bread", "Make dough rise")]
-# Where each model has the meaning of the items: what one calls the first is the other's second.
+# The axis of each item's vector per model. The models have opposite axes, so that a mix is visible.
 PLACES = {MINILM.slug: (0, 1), BGE_SMALL.slug: (1, 0)}
 
 
 def unit_vector(place: int) -> Vectors:
-    """The vector of a meaning."""
+    """The unit vector of an axis."""
     vector: Vectors = np.eye(1, MINILM.dimension, place, dtype=np.float32)[0]
     return vector
 
@@ -52,13 +52,13 @@ class FirstMeant(EmbeddingEngine):
 
 
 def names_of(model: Model) -> str:
-    """The name of the collection of a model."""
+    """The name of a model's collection."""
     return collection_name(NAMESPACE, "a" * 16, model.slug, 1)
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> EdgeStore:
-    """A collection of each model, with the same items; that of the first is active."""
+    """A collection of each model with the same items; the first model's is active."""
     made = EdgeStore(tmp_path)
     for model in (MINILM, BGE_SMALL):
         with made.create(names_of(model), model.dimension) as collection:
@@ -83,7 +83,7 @@ def store(tmp_path: Path) -> EdgeStore:
 
 
 def live_search(store: EdgeStore, folder: Path, model: Model) -> LiveSearch:
-    """A search whose queries are embedded by one model all the time."""
+    """A search that always embeds queries with the same model."""
     return LiveSearch(
         store=store,
         coordination=in_process(folder),
@@ -94,15 +94,15 @@ def live_search(store: EdgeStore, folder: Path, model: Model) -> LiveSearch:
 
 
 def found(live: LiveSearch) -> Answer:
-    """What is found for a query without a word of the items."""
+    """The answer to a query that shares no word with the items."""
     return live.engine.search(Query(text="secret renewal", threshold=0.0))
 
 
 @pytest.mark.parametrize("model", [MINILM, BGE_SMALL])
-def test_a_model_is_never_asked_about_the_vectors_of_another(
+def test_a_query_is_never_compared_with_vectors_of_another_model(
     store: EdgeStore, tmp_path: Path, model: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even while the new collection is opened; without its vectors the words answer."""
+    """While the matching vectors are missing, keyword search answers."""
     live = live_search(store, tmp_path, model)
     answers: list[Answer] = []
 
