@@ -240,10 +240,16 @@ def test_a_doubly_compressed_answer_is_refused(
         source.refresh()
 
 
-def test_a_server_may_compress_an_answer_once(web: Web, url: str, tmp_path: Path) -> None:
+def test_a_server_may_compress_an_answer_once(
+    web: Web, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Some servers do so unasked; the size limit applies to the decompressed answer."""
     web.files["/team.zip"], web.encoding = gzip.compress(web.files["/team.zip"]), "gzip"
     assert refreshed(built(tmp_path, type="archive", url=f"{url}/team.zip")) == {"acme/pdf"}
+    web.files["/zeros.zip"] = gzip.compress(bytes(100_000))
+    monkeypatch.setattr("repertory.sources.archive.fetcher.MAX_ARCHIVE_SIZE", 50_000)
+    with pytest.raises(SourceError, match="has more than 50,000 bytes"):
+        refreshed(built(tmp_path, type="archive", url=f"{url}/zeros.zip"))
 
 
 def test_a_slow_fetch_times_out(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,13 +256,16 @@ def test_the_files_are_measured_under_the_lock(
 ) -> None:
     """A write may add and remove files, so it comes before or after the measurement."""
     measure = edge_collection._size
+    locked: list[bool] = []
 
     def size(directory: Path) -> int:
-        assert collection._shard._using.locked()
+        locked.append(collection._shard._using.locked())
         return measure(directory)
 
     monkeypatch.setattr(edge_collection, "_size", size)
     assert collection.build_graph(threading.Event())
+    assert locked
+    assert all(locked)
 
 
 def test_nothing_is_flushed_again_without_a_write(

@@ -416,6 +416,7 @@ def test_optimizing_waits_for_the_server(
     server.optimizer("c", "works")
     monkeypatch.setattr("repertory.index.qdrant_collection.OPTIMIZE_TIMEOUT_S", 0.0)
     collection.optimize()
+    assert len(polls) == 3
 
 
 @pytest.mark.parametrize(
