@@ -1,5 +1,6 @@
 """The files of a project's folder, with their texts as they are on the disk."""
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ import msgspec
 from repertory.bounded import real_path
 from repertory.catalogue.item import Kind
 from repertory.errors import SourceError, StoreError
-from repertory.files import FOLDER, Signature, signature
+from repertory.files import FOLDER, Signature, signature, signature_of
 from repertory.index.keywords.document import Entry
 from repertory.project_search.file import File, Texts, folded
 from repertory.project_search.listing import Listing
@@ -89,9 +90,16 @@ class Folder:
                 f"The project's folder {self._directory} cannot be read ({reason}); restore it."
             ) from error
         is_same = listed is self._listed and items is self._items
-        if not (is_same and all(signature(path) == one for path, one in self._signatures)):
+        if not (is_same and self._are_unchanged()):
             self._read(listed, items)
         return self._files
+
+    def _are_unchanged(self) -> bool:
+        """Whether no file has changed since it was read; every search asks this of every file."""
+        try:
+            return all(signature_of(os.stat(path)) == one for path, one in self._signatures)  # noqa: PTH116 - speed
+        except OSError:
+            return False
 
     def _read(self, listed: Sequence[Found], items: Mapping[str, Entry]) -> None:
         stable = time.time_ns() - GRANULARITY

@@ -112,7 +112,7 @@ def _best(alike: Scores, column: Column, rows: int) -> Scores:
     """The similarity of each typed word with the most similar word of each row."""
     best = np.zeros((len(alike), rows), np.float32)
     near: NDArray[np.bool_] = np.logical_or.reduce(alike > 0)
-    hits = np.flatnonzero(near[column.numbers])
+    hits = column.places_of(near)
     words, row_of = column.numbers[hits], column.rows_of(hits)
     for found, similarity in zip(best, alike, strict=True):
         np.maximum.at(found, row_of, similarity[words])
