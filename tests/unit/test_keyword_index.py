@@ -302,7 +302,7 @@ def test_a_rare_word_counts_more_than_a_common_one() -> None:
 
 
 def test_nested_parameters_and_titles_are_searched() -> None:
-    """Parameters of objects and lists of objects are searched; a title is read like a description."""
+    """Parameters of objects and of lists of objects are searched, and so is the title."""
     schema: dict[str, object] = {
         "properties": {
             "outer": {

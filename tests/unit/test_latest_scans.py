@@ -84,7 +84,7 @@ def state(item: str) -> State:
 
 
 def test_indexed_items_of_an_unread_source_are_kept() -> None:
-    """They are kept before the first scan and after a failed one, but not those of removed sources."""
+    """They are kept before the first scan and after a failed one, unless the source is unknown."""
     folder, scans = Folder("team", "a"), LatestScans({})
     scans.adopt(Catalogue((folder,)))
     assert scans.keeps(state("team/b"))
