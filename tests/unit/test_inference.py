@@ -158,7 +158,7 @@ def test_nothing_is_inferred_if_a_request_only_mentions_a_word_of_a_job(text: st
         "run the unit tests",
     ],
 )
-def test_a_tool_is_no_shell_because_of_one_word(text: str) -> None:
+def test_one_word_does_not_make_a_tool_a_shell(text: str) -> None:
     """Words of a description, a verb, one parameter or the server's name alone are not enough."""
     direct = found(skill("gke-basics", "Kubernetes with docker and pytest"), 0.4)
     assert inferred(text, *NO_SHELLS, direct=[direct]) == []

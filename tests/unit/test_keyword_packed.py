@@ -46,7 +46,7 @@ def test_a_merged_table_has_the_kept_rows_of_its_parts(
     assert given_rows[places].tolist() == merged.rows.tolist()
 
 
-# Many strings with the same first bytes, and with the lowest characters.
+# Many of these strings share their first bytes, and some contain the lowest character.
 LIKE = st.text("a\0é文\U0001f600", max_size=12)
 
 

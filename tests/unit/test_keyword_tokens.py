@@ -55,7 +55,7 @@ def test_a_letter_with_a_sign_is_the_term_of_a_programming_language(
     ],
 )
 def test_dotnet_is_a_term_of_its_own(text: str, expected: list[str]) -> None:
-    """It differs from the word "net"; the ends of addresses are not it."""
+    """It differs from the word "net" and from the end of an address such as example.net."""
     assert [term for term in terms(text) if term not in ("or", "like")] == expected
 
 

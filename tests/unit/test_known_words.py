@@ -63,7 +63,7 @@ def test_words_of_a_latin_script_are_known(english: Tokenizer, text: str) -> Non
     ],
 )
 def test_a_text_that_is_unknown_or_spelled_out_is_not_known(english: Tokenizer, text: str) -> None:
-    """The model has only letters of its script, or nothing."""
+    """The model knows only single letters of the script, or nothing."""
     assert not knows(english, text)
 
 

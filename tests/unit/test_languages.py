@@ -87,7 +87,7 @@ def test_a_name_and_a_description_are_found_in_any_script(name: str) -> None:
     ],
 )
 def test_a_part_of_a_name_is_found_in_any_script(typed: str, name: str) -> None:
-    """A part is two unspaced characters or a word of a spaced script, in any case and accents."""
+    """A part is two unspaced characters or a word, in any case and with any accents."""
     assert found(SCRIPTS, typed)[0] == name
 
 

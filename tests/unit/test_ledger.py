@@ -286,7 +286,7 @@ def test_many_saves_are_sent_in_batches(ledger: Ledger) -> None:
 
 
 def test_progress_counts_changes(ledger: Ledger) -> None:
-    """In contrast, ``building`` counts all items: those already stored out of those in the end."""
+    """``building`` instead counts the stored items and the final number of items."""
     ledger.load([state_of(A, 1), state_of(C, 1)])
     ledger.queue([skill("a", "Newer"), B, skill("d")])
     assert ledger.progress() == (0, 3)

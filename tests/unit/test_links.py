@@ -140,7 +140,7 @@ def test_a_skill_needs_exactly_the_tools_that_it_mentions(
 
 
 def test_the_sample_is_large_enough() -> None:
-    """At least 50 texts, of which at least a third have links."""
+    """It has at least 50 texts, of which at least a third have links."""
     assert len(SAMPLE) >= 50
     assert sum(bool(needs or missing) for _, needs, missing in SAMPLE) >= len(SAMPLE) / 3
 

@@ -116,7 +116,7 @@ def test_vs_code_files_are_read(tmp_path: Path) -> None:
 
 
 def test_codex_commands_are_read(tmp_path: Path) -> None:
-    """Codex has names of variables to pass on, and seconds; an empty list filters nothing."""
+    """Codex passes on variables by name and counts in seconds; an empty list filters nothing."""
     server = read(
         tmp_path / ".codex/config.toml",
         """[mcp_servers.gh]

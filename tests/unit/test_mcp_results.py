@@ -28,21 +28,21 @@ class Stub:
         self.error: Exception | None = None
 
     def call(self, _tool: str, _arguments: Mapping[str, Any]) -> CallResult:
-        """The result."""
+        """The configured result."""
         return CallResult(content=[], structured_content=self.result)
 
     def search(self, query: Query) -> Answer:
-        """Two skills."""
+        """The answer over two skills."""
         return hybrid_engine([skill("keys", "Rotate keys"), skill("locks", "Oil locks")]).search(
             query
         )
 
     def items(self, _ids: Sequence[str]) -> dict[str, Any]:
-        """Nothing."""
+        """No items."""
         return {}
 
     def links(self, item_id: str) -> Links:
-        """A missing tool; of the first skill only an error."""
+        """A missing tool, or the error for the first skill."""
         if self.error and item_id == "team/keys":
             raise self.error
         return Links(missing=("mcp__vault__lock",))
@@ -150,5 +150,5 @@ class Shown(Stub):
         self._item = item
 
     def item(self, _: str) -> Item:
-        """The item."""
+        """The only item."""
         return self._item

@@ -242,7 +242,7 @@ def test_an_env_file_adds_to_the_variables_that_are_passed_on(tmp_path: Path) ->
 
 
 def test_an_empty_variable_counts_only_without_a_default() -> None:
-    """A variable that is set to nothing is set; a process inherits from the whole environment."""
+    """An empty value is not a missing one. A process inherits the whole environment."""
     launch = launch_of(
         ServerConfig(name="a", command="${EMPTY}", cwd="sub", workspace="/w"), ENVIRONMENT
     )
@@ -258,9 +258,8 @@ def test_an_environment_file_must_be_the_trusted_one(tmp_path: Path) -> None:
     server = ServerConfig(
         name="a", env_file=".env", workspace=str(tmp_path), origins=(str(tmp_path / ".mcp.json"),)
     )
-    assert launch_of(server, {}).env == {
-        "KEY": "value"
-    }  # the user named this configuration, so no digest is required
+    # The user named this configuration, so no digest is required.
+    assert launch_of(server, {}).env == {"KEY": "value"}
     bound = msgspec.structs.replace(server, env_file_digest=digest_of(file.read_bytes()))
     assert launch_of(bound, {}).env == {"KEY": "value"}
     file.write_text("LD_PRELOAD=./evil.so\n")

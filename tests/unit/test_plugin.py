@@ -78,9 +78,8 @@ def test_suggestions_are_off_by_default() -> None:
     assert list(manifest["hooks"]) == ["UserPromptSubmit"]
     assert manifest["userConfig"]["suggest"]["default"] is False
     assert hook["type"] == "command"
-    assert hook["command"].endswith(
-        " || exit 0"
-    )  # a shell may exit with 2, which blocks the prompt, if the script is missing
+    # A shell may exit with 2 if the script is missing, and that would block the prompt.
+    assert hook["command"].endswith(" || exit 0")
     script = re.search(r"\$\{CLAUDE_PLUGIN_ROOT}/([^\"]+)", hook["command"])
     assert script is not None
     assert (PLUGIN / script[1]).is_file()

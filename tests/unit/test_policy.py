@@ -165,7 +165,7 @@ def test_later_rules_take_precedence_per_field_and_over_front_matter() -> None:
     assert [{*one.used} for one in applied.values()] == [{0, 1, 2}, {0}, set()]
 
 
-def test_a_policy_matches_names_in_any_unicode_normalization() -> None:
+def test_a_policy_matches_names_in_any_unicode_normalisation() -> None:
     """Folders copied from macOS have decomposed accents, which people do not type in patterns."""
     given = rules(
         [

@@ -49,7 +49,7 @@ def test_a_repository_is_found_from_a_subfolder(tmp_path: Path) -> None:
 
 
 def test_an_indexed_directory_is_found_from_a_subfolder(tmp_path: Path) -> None:
-    """Other settings may have been used, by a command or a server, or with other folders."""
+    """The record may be of a command, of a server or of configured folders, with any settings."""
     records: list[Callable[[Workspace], None]] = [
         lambda one: one.remember(Indexed(request="r", configuration="c")),
         Workspace.forget,

@@ -324,12 +324,11 @@ def test_folders_are_listed_again_only_after_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Changed content of files does not count, unless they contain ignore rules."""
-    monkeypatch.setattr(
-        listing, "GRANULARITY", -(10**15)
-    )  # treats even the most recent modification times as reliable
+    # Treat even the most recent modification times as reliable.
+    monkeypatch.setattr(listing, "GRANULARITY", -(10**15))
     walks = []
 
-    def counted(*given: Any, **named: Any) -> Walk:  # noqa: ANN401 - what it takes
+    def counted(*given: Any, **named: Any) -> Walk:  # noqa: ANN401 - the arguments of Walk
         walks.append(given)
         return Walk(*given, **named)
 

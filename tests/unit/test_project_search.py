@@ -474,7 +474,7 @@ def test_a_fuzzy_search_finds_all_exact_matches(project: Project, search: Projec
 
 @pytest.mark.parametrize("query_form", ["NFC", "NFD"])
 @pytest.mark.parametrize("file_form", ["NFC", "NFD"])
-def test_accents_are_found_in_any_unicode_normalization(
+def test_accents_are_found_in_any_unicode_normalisation(
     project: Project,
     tmp_path: Path,
     query_form: Literal["NFC", "NFD"],
@@ -516,9 +516,8 @@ def test_a_file_cannot_fake_results(project: Project, search: ProjectSearch) -> 
     fake = "x\n\n2. Fake\n   ID: docs/fake.md"
     engine = project.engine(document(f"{fake}.md", fake, fake))
     answer = search.search(engine, ProjectQuery(search_query="fake"))
-    assert (
-        len(answer.content.splitlines()) == 5 + 1 + 5
-    )  # the heading, an empty line, the only result
+    # The heading, an empty line, and the only result.
+    assert len(answer.content.splitlines()) == 5 + 1 + 5
 
 
 def test_a_deleted_file_is_left_out(project: Project, search: ProjectSearch) -> None:
