@@ -1,4 +1,4 @@
-"""Inference: general tools for a job that no hit does well."""
+"""Inference offers general tools (a shell, a browser, a database) if no direct hit is good."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,7 +39,7 @@ def taking(item_id: str, *parameters: str, description: str = "") -> Item:
 SHELL = tool("term__run_command", "Execute a shell command and return its output.")
 BROWSER = tool("web__browser_navigate", "Navigate to an address.")
 QUERY = tool("postgres__query", "Run a read-only query.")
-# No shells, though their descriptions have the words of shells.
+# Tools that are not shells, although their names, descriptions or parameters suggest one.
 CRAWLER = taking(
     "spider__crawl_site",
     "url",
@@ -116,8 +116,8 @@ def ids(hits: Sequence[Hit]) -> list[str]:
         ("count the rows of a table in the database", "database → data queries"),
     ],
 )
-def test_a_plain_request_finds_a_capable_tool(text: str, why: str) -> None:
-    """The reason names the capability and the kind of job."""
+def test_a_plain_request_infers_a_capable_tool(text: str, why: str) -> None:
+    """The reason of the first hit names the capability and the kind of job."""
     first, *_ = inferred(text, SHELL, BROWSER, QUERY, *NO_SHELLS)
     assert first.reason == f"Capability inference ({why})"
     assert first.evidence.capability == why
@@ -145,8 +145,8 @@ def test_a_plain_request_finds_a_capable_tool(text: str, why: str) -> None:
         "",
     ],
 )
-def test_nothing_is_inferred_from_a_word_in_passing(text: str) -> None:
-    """A request for something else has no inferred hits."""
+def test_nothing_is_inferred_if_a_request_only_mentions_a_word_of_a_job(text: str) -> None:
+    """One word of a job, such as "commit" or "branch", is not enough to infer a tool."""
     assert inferred(text, SHELL, BROWSER, QUERY) == []
 
 
@@ -158,8 +158,8 @@ def test_nothing_is_inferred_from_a_word_in_passing(text: str) -> None:
         "run the unit tests",
     ],
 )
-def test_a_description_makes_no_tool_a_shell(text: str) -> None:
-    """Nor do a verb, a parameter or a shell's server alone, or a name that says where it runs."""
+def test_one_word_does_not_make_a_tool_a_shell(text: str) -> None:
+    """Words of a description, a verb, one parameter or the server's name alone are not enough."""
     direct = found(skill("gke-basics", "Kubernetes with docker and pytest"), 0.4)
     assert inferred(text, *NO_SHELLS, direct=[direct]) == []
     assert inferred(text, *NO_SHELLS) == []
@@ -177,13 +177,13 @@ def test_a_description_makes_no_tool_a_shell(text: str) -> None:
         taking("any__shell_session", "command"),
     ],
 )
-def test_a_shell_is_known_by_its_name_or_its_parameters(item: Item) -> None:
-    """Its server belongs to its name."""
+def test_a_shell_is_recognised_by_its_name_or_its_parameters(item: Item) -> None:
+    """The server's name counts as a part of the tool's name."""
     assert ids(inferred("commit my changes", item)) == [item.id]
 
 
-def test_parameters_count_only_where_the_item_can_be_read() -> None:
-    """Names still do. A tool that takes a command comes before one that is only called so."""
+def test_parameters_count_only_if_the_item_can_be_read() -> None:
+    """Names always count. A tool with a command parameter comes before one with only the name."""
     by_parameter = taking("desktop__start_process", "command")
     by_both = taking("zz__run_command", "command")
     items = (by_parameter, SHELL)
@@ -192,8 +192,8 @@ def test_parameters_count_only_where_the_item_can_be_read() -> None:
     assert ids(inferred("commit my changes", *items, by_both)) == [by_both.id, by_parameter.id]
 
 
-def test_parameters_are_read_of_few_tools() -> None:
-    """Of those with the words of parameters anywhere; of more, those with the query's words."""
+def test_the_parameters_of_only_a_few_tools_are_read() -> None:
+    """Tools that mention a parameter's word are read; if there are many, those with query words."""
     others = [taking(f"a{number:02}__start_engine", "speed") for number in range(MAX_READ)]
     last = taking("zz__start_process", "command")
     assert ids(inferred("commit my changes", *others, last)) == [last.id]
@@ -203,8 +203,8 @@ def test_parameters_are_read_of_few_tools() -> None:
     assert ids(inferred("commit my changes", *talkers, last)) == [last.id]
 
 
-def test_of_many_equal_tools_those_with_the_words_of_the_query_are_compared() -> None:
-    """However many there are, and whatever their ids."""
+def test_a_tool_with_the_words_of_the_query_leads_many_equal_tools() -> None:
+    """Neither the number of equal tools nor their ids matter."""
     others = [tool(f"a{number:03}__run_command", "Runs it.") for number in range(3 * MAX_READ)]
     best = tool("zz__run_command", "Runs it to commit changes.")
     assert ids(inferred("commit my changes", *others, best))[0] == best.id
@@ -212,21 +212,21 @@ def test_of_many_equal_tools_those_with_the_words_of_the_query_are_compared() ->
 
 @pytest.mark.parametrize("schema", [None, {}, {"properties": {}}, {"type": "object"}])
 def test_a_tool_without_parameters_is_judged_by_its_name(schema: dict[str, Any] | None) -> None:
-    """Whatever its schema lacks."""
+    """An input schema may be missing, empty, or without properties."""
     items = [tool("a__run", "A command", input_schema=schema), tool("b__bash", input_schema=schema)]
     assert ids(inferred("commit my changes", *items)) == ["b__bash"]
 
 
-def test_a_tool_of_a_shell_does_the_job_that_its_name_names() -> None:
-    """The tool that runs any command comes first."""
+def test_a_tool_of_a_shell_server_does_only_the_job_that_its_name_states() -> None:
+    """The tool that runs any command comes before it."""
     cat, run = tool("Shell__cat", "Prints a file."), tool("Shell__run", "Run any shell command.")
     assert ids(inferred("read file contents", cat, run)) == [run.id, cat.id]
     assert ids(inferred("commit my changes to git", cat, run)) == [run.id]
     assert inferred("commit my changes to git", cat) == []
 
 
-def test_the_example_of_the_contract() -> None:
-    """Two weak direct hits, then an inferred third."""
+def test_the_example_of_the_contract_holds() -> None:
+    """Two weak direct hits are followed by an inferred third."""
     items = [tool("commander__open_text"), tool("filesystem__get"), tool("Shell__cat")]
     direct = [found(items[0], 0.47), found(items[1], 0.41)]
     (third,) = inferred("read file contents", *items, direct=direct, limit=3)
@@ -234,8 +234,8 @@ def test_the_example_of_the_contract() -> None:
     assert third.reason == "Capability inference (shell → file operations)"
 
 
-def test_the_likelier_capability_comes_first_with_at_most_two_tools() -> None:
-    """Of equal tools, those whose descriptions have the query's words come first."""
+def test_the_likeliest_capability_comes_first_with_at_most_two_tools_each() -> None:
+    """Among equal tools, one whose description has words of the query comes first."""
     shells = [tool(f"s{number}__bash", "Runs it.") for number in range(3)]
     fitting = tool("s9__bash", "Runs it, for example to dump a database.")
     hits = inferred("dump the postgres database", *shells, fitting, QUERY, threshold=0.0)
@@ -245,13 +245,13 @@ def test_the_likelier_capability_comes_first_with_at_most_two_tools() -> None:
 
 
 def test_only_tools_are_inferred() -> None:
-    """A skill about shells cannot run a command."""
+    """A skill about shells is not inferred because it cannot run a command."""
     about = tool("box__shell", "How to use a shell.", kind=Kind.SKILL)
     assert ids(inferred("commit my changes", about, SHELL)) == [SHELL.id]
 
 
-def test_filters_and_the_threshold_hold() -> None:
-    """Inference follows them like any other hit."""
+def test_filters_and_the_threshold_apply_to_inferred_hits() -> None:
+    """Inferred hits are filtered like direct hits."""
     other = tool("other__run_command")
     where = Filter(servers=("other",))
     assert ids(inferred("run the tests", SHELL, other, where=where)) == [other.id]
@@ -261,7 +261,7 @@ def test_filters_and_the_threshold_hold() -> None:
     assert weak.confidence == FIRST_CONFIDENCE  # a hit that is usually hidden does not lower it
 
 
-def test_policies_hold() -> None:
+def test_policies_apply_to_inferred_hits() -> None:
     """A deprecated tool is not inferred, and a policy moves a tool down but not up."""
 
     def sure(**policy: Any) -> list[float]:  # noqa: ANN401 - fields of any type
@@ -275,20 +275,20 @@ def test_policies_hold() -> None:
     assert ids(inferred("commit my changes", low, other, threshold=0.0)) == [other.id, low.id]
 
 
-def test_a_copy_of_a_hit_is_not_inferred() -> None:
-    """A tool that a hit names as the same is left out, and another one is offered."""
+def test_a_duplicate_of_a_hit_is_not_inferred() -> None:
+    """Ids that a hit lists as duplicates are left out, and the next tool is offered."""
     other = tool("box__bash", "Runs it.")
     index = KeywordIndex.empty().updated((), [SHELL, other])
     query = Query(text="commit my changes", limit=1)
     assert ids(Inference(query, index, [], [other.id]).hits({})) == [SHELL.id]
 
 
-def test_nothing_is_inferred_beside_a_good_direct_hit() -> None:
-    """It does the job."""
+def test_nothing_is_inferred_if_a_direct_hit_is_good() -> None:
+    """A good direct hit already does the job, wherever it is among the hits."""
     good, weak = found(QUERY, GOOD_ENOUGH), found(QUERY, GOOD_ENOUGH - 0.01)
     assert inferred("commit my changes", SHELL, direct=[good]) == []
     assert ids(inferred("commit my changes", SHELL, direct=[weak])) == [SHELL.id]
-    # The best item of each step of a task comes before others with more confidence.
+    # Hits of a task's steps are not sorted by confidence, so the good one need not be first.
     assert inferred("commit my changes", SHELL, direct=[weak, good]) == []
 
 
@@ -301,10 +301,10 @@ CATALOGUE = (SHELL, tool("box__bash"), QUERY, BROWSER, *NO_SHELLS)
     threshold=st.floats(0.0, 1.0),
     which=st.permutations(CATALOGUE),
 )
-def test_inferred_hits_come_after_usual_ones(
+def test_inferred_hits_follow_the_direct_hits_above_the_default_threshold(
     text: str, confidences: list[float], threshold: float, which: list[Item]
 ) -> None:
-    """A limit and a threshold only cut the answer."""
+    """A limit or a threshold cuts the answer but does not change its order."""
     sure = sorted(confidences, reverse=True)
     direct = [found(item, value) for item, value in zip(which, sure, strict=False)]
 
@@ -327,14 +327,14 @@ def test_inferred_hits_come_after_usual_ones(
 
 
 def test_the_tables_are_consistent() -> None:
-    """Every capability serves a job, every job can be done, and none is asked for by all."""
+    """Each capability serves a job, each job has a capability, and plain words ask for no job."""
     assert {name for job in JOBS for name in job.by} == CAPABILITIES.keys()
     assert all(job.words and job.alone.isdisjoint(PLAIN) for job in JOBS)
     assert not any(job.is_asked_by(PLAIN) for job in JOBS)
 
 
-def test_the_job_with_most_of_the_words_comes_first() -> None:
-    """Each job has to have most of them."""
+def test_the_job_with_most_words_of_the_query_comes_first() -> None:
+    """A query matches a job only if most of its words belong to that job."""
     labels = [job.label for job in jobs("delete the git branch and its files")]
     assert labels == ["git operations"]
     both = jobs("stop, start, restart and kill the running pod process by memory")
@@ -343,8 +343,8 @@ def test_the_job_with_most_of_the_words_comes_first() -> None:
     assert jobs("read a file of the git repository in the container") == []
 
 
-def test_numbers_and_single_letters_are_no_words() -> None:
-    """They name things of any job."""
+def test_numbers_and_single_letters_are_ignored() -> None:
+    """They occur in queries for any job; unknown words of two letters still count."""
     assert [job.label for job in jobs("docker 4242 x")] == ["containers"]
     for query in ("docker ps", "k8s", "docker-compose", "docker-compose logs"):
         assert [job.label for job in jobs(query)] == ["containers"]

@@ -1,4 +1,4 @@
-"""Forms of a word count as the word; other words of the same stem count less."""
+"""Inflected forms of a word count as the word; other words with the same stem count less."""
 
 from itertools import product
 
@@ -30,8 +30,8 @@ from tests.support.keyword_search import keyword_engine
         "setting settings",
     ],
 )
-def test_forms_of_a_word(forms: str) -> None:
-    """Whatever their endings."""
+def test_all_inflections_of_a_word_are_forms_of_each_other(forms: str) -> None:
+    """Any two inflections of the same word are forms of it, in either order."""
     assert all(are_forms(*pair) for pair in product(forms.split(), repeat=2))
 
 
@@ -46,15 +46,15 @@ def test_forms_of_a_word(forms: str) -> None:
         ("set", "settings"),
     ],
 )
-def test_other_words_of_a_stem_are_no_forms(word: str, other: str) -> None:
-    """The stemmer takes them for one word."""
+def test_different_words_with_the_same_stem_are_not_forms(word: str, other: str) -> None:
+    """The stemmer gives both words the same term."""
     assert term_of(word) == term_of(other)
     assert not are_forms(word, other)
     assert not are_forms(other, word)
 
 
 def found(query: str, *names: str) -> dict[str, float]:
-    """The hits among tools of some names, which also describe them, with their confidences."""
+    """The hits, as confidences by name, among tools whose names are also their descriptions."""
     tools = [tool(f"srv__{name}", name.replace("_", " ")) for name in names]
     hits = keyword_engine(tools).search(Query(text=query)).hits
     return {hit.name: hit.confidence for hit in hits}
@@ -70,7 +70,7 @@ def found(query: str, *names: str) -> dict[str, float]:
     ],
 )
 def test_a_form_of_a_word_counts_as_the_word(typed: str, name: str) -> None:
-    """Its stem, or another form of it, is in the name."""
+    """A typed form matches a name that contains the stem or another form."""
     assert found(typed, name, "water_plants")[name] >= 0.8
 
 
@@ -85,14 +85,14 @@ def test_a_form_of_a_word_counts_as_the_word(typed: str, name: str) -> None:
     ],
 )
 def test_another_word_of_the_same_stem_counts_less(typed: str, name: str, other: str) -> None:
-    """Also where the typed word, or its singular, equals its stem."""
+    """This also applies if the typed word, or its singular, equals its stem."""
     confidence = found(typed, name, other)
     assert confidence[name] >= 0.8
     assert confidence.get(other, 0.0) < 0.6
 
 
-def test_both_spellings_of_a_word_are_found_beside_each_other() -> None:
-    """An item in one spelling takes nothing from an item in the other."""
+def test_both_spellings_of_a_word_are_found_together() -> None:
+    """A second item with the other spelling does not lower the confidence of the first."""
     alone = found("color", "colour_grading")
     both = found("color", "colour_grading", "color_palette")
     assert both["colour_grading"] == alone["colour_grading"] >= 0.8

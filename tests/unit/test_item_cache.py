@@ -1,4 +1,4 @@
-"""Items that were shown lately are not read again, unless they have changed."""
+"""Recently shown items are read from a cache unless they have changed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +23,7 @@ TEXT = "steam for a crust of bread"
 
 
 class Counted(Points):
-    """Points that count the items that were read."""
+    """Points that count how many items were read."""
 
     read = 0
 
@@ -45,7 +45,7 @@ def engine_of(points: Counted, item: Item, cache: ItemCache) -> SearchEngine:
 
 
 def test_an_item_is_read_once() -> None:
-    """Also for another engine, which another save made; and the hits are the same."""
+    """Engines of later saves share the cache, and their hits are the same."""
     cache, points = ItemCache(), Counted([BREAD], WordCounts())
     first, *others = (
         engine_of(points, BREAD, cache).search(Query(text=TEXT, threshold=0.0)) for _ in range(3)
@@ -55,8 +55,8 @@ def test_an_item_is_read_once() -> None:
     assert [answer.hits for answer in others] == [first.hits, first.hits]
 
 
-def test_an_item_that_has_changed_is_read_again() -> None:
-    """Its hash is another one."""
+def test_a_changed_item_is_read_again() -> None:
+    """The cached item does not match the new hash."""
     cache, counts = ItemCache(), WordCounts()
     before, changed = (
         Counted([BREAD], counts),
@@ -73,8 +73,8 @@ def test_an_item_that_has_changed_is_read_again() -> None:
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 1_500)), max_size=40),
     st.integers(BESIDE_TEXT, 6 * BESIDE_TEXT),
 )
-def test_the_texts_that_are_kept_are_bounded(kept: list[tuple[int, int]], most: int) -> None:
-    """What was used last stays; what is too large alone is not kept."""
+def test_the_size_of_the_cached_texts_is_bounded(kept: list[tuple[int, int]], most: int) -> None:
+    """The most recently used items stay; an item that is larger than the cache is not stored."""
     cache = ItemCache(most)
     for number, length in kept:
         item = tool(f"s__t{number}", "d" * length)

@@ -20,13 +20,13 @@ def changed(**fields: object) -> Item:
 
 
 def test_the_content_hash_covers_the_embedded_texts() -> None:
-    """A changed description is a changed text; a changed tag or path is not."""
+    """A changed description changes the content hash; a changed tag or path does not."""
     assert changed(description="Else").content_hash() != SKILL.content_hash()
     assert changed(tags=("ops",), path="/elsewhere").content_hash() == SKILL.content_hash()
 
 
-def test_the_metadata_hash_covers_everything() -> None:
-    """Any change of an item changes its metadata hash."""
+def test_the_metadata_hash_covers_every_field() -> None:
+    """A change of any field changes the metadata hash."""
     others: dict[str, object] = {
         "id": "s/b",
         "kind": Kind.TOOL,
@@ -49,7 +49,7 @@ def test_the_metadata_hash_covers_everything() -> None:
 
 @given(st.dictionaries(st.text(max_size=5), st.integers(-9, 9), max_size=5))
 def test_hashes_do_not_depend_on_the_order_of_keys(extra: dict[str, int]) -> None:
-    """Two files with the same content in another order are the same item."""
+    """Two items whose keys differ only in their order have the same hash."""
     turned = dict(reversed(extra.items()))
     assert changed(extra=extra).metadata_hash() == changed(extra=turned).metadata_hash()
 
@@ -66,13 +66,13 @@ def test_a_remembered_hash_is_not_part_of_an_item() -> None:
 
 
 def test_an_item_is_embedded_by_server_name_and_description() -> None:
-    """The text of an item contains nothing of its schema."""
+    """The embedded text of a tool contains nothing of its schema."""
     tool = changed(kind=Kind.TOOL, name="createIssue", server="github", input_schema={"x": 1})
     assert [view.text for view in tool.views()] == ["github, create issue: Rotate keys."]
 
 
-def test_only_a_long_body_has_sections_of_its_own() -> None:
-    """A short body adds nothing; a long one is embedded by its sections under their headings."""
+def test_only_a_long_body_is_embedded_by_section() -> None:
+    """A short body adds no embedded text; a long one adds its sections with their headings."""
     section = "## Rotating\n" + "Issue the new key, deploy it, then revoke the old one. " * 4
     assert len(changed(body=section).views()) == 1
     long = "\n".join(f"{section}\n### Deeper {n}\nText.\n" for n in range(20))
@@ -86,7 +86,7 @@ def test_only_a_long_body_has_sections_of_its_own() -> None:
 
 @pytest.mark.parametrize("heading", ["Related Skills", "**See also**", "When NOT to use this"])
 def test_a_section_about_other_items_is_not_embedded(heading: str) -> None:
-    """It says what others do, so its item would be found for that; its words are found."""
+    """Its item would be found for what other items do."""
     own = "## Rotating\n" + "Issue the new key, deploy it, then revoke the old one. " * 40
     others = f"## {heading}\n- page-cro: write landing pages that convert visitors into customers"
     views = changed(body=f"{own}\n{others}\n{own}").views()
@@ -96,15 +96,15 @@ def test_a_section_about_other_items_is_not_embedded(heading: str) -> None:
     ]
 
 
-def test_headings_in_fenced_code_do_not_split() -> None:
-    """A comment in a shell example is not a heading, nor are attributes a part of one."""
+def test_comments_in_fenced_code_are_not_headings() -> None:
+    """Attributes such as `{#one}` are not part of a heading."""
     body = "intro\n# One { #one }\n```sh\n# not one\n```\nrest\n## Two\nend"
     assert [section.heading for section in split_at_headings(body)] == ["", "# One", "## Two"]
 
 
 @given(st.text(alphabet="#` ~\nab", max_size=200))
 def test_splitting_loses_no_line(body: str) -> None:
-    """Every line of a body is a heading or in the text of a section."""
+    """Each line of a body is a heading or part of a section's text."""
     kept = sum(len(s.text.split()) + len(s.heading.split()) for s in split_at_headings(body))
     assert kept <= len(body.split())
     assert "".join(c for c in body if c in "ab") == "".join(
@@ -113,7 +113,7 @@ def test_splitting_loses_no_line(body: str) -> None:
 
 
 def test_point_ids_are_a_pure_function_of_item_and_section() -> None:
-    """The same item has the same points everywhere, and no two share one."""
+    """Ids of different points differ, and an id's parts can be read from it."""
     a, b = item_key("s/a"), item_key("s/b")
     points = [point_id(a), point_id(a, 0), point_id(a, 1), point_id(b)]
     assert len(set(points)) == 4

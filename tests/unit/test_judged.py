@@ -1,4 +1,4 @@
-"""The figures of judged pairs: how confidence predicts grades, and what is shown."""
+"""Metrics of judged pairs: how well confidence predicts grades, and how good shown hits are."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def observed(
     *shown: str | tuple[str, ...],
     tags: tuple[str, ...] = (),
 ) -> Observed:
-    """A query with the grade and the stated probability of each judged item, and its hits."""
+    """A query with the grade and the stated probability of each judged item, and with its hits."""
     return Observed(
         query=LabelledQuery(
             id="q", text="q", tags=tags, grades={item: grade for item, (grade, _) in pairs.items()}
@@ -24,12 +24,12 @@ def observed(
     )
 
 
-def test_the_error_compares_each_pair_with_its_bin() -> None:
-    """0.9 and good nine times of ten is no error; 0.9 and never good is an error of 0.9."""
+def test_the_calibration_error_is_computed_per_bin() -> None:
+    """It is 0 if nine of ten items with 0.9 are good, and 0.9 if the only such item is not good."""
     nine = {str(number): (3 if number else 0, 0.9) for number in range(10)}
     assert judge([observed(nine)]).error == pytest.approx(0.0, abs=1e-9)
     assert judge([observed({"a": (1, 0.9)})]).error == pytest.approx(0.9)
-    apart = {"a": (3, 0.65), "b": (0, 0.05)}  # gaps of two bins add up, whatever their signs
+    apart = {"a": (3, 0.65), "b": (0, 0.05)}  # the gaps of two bins add up, regardless of sign
     assert judge([observed(apart)]).error == pytest.approx((0.35 + 0.05) / 2)
     neighbours = {"a": (3, 0.65), "b": (0, 0.75)}  # bins are a tenth wide
     assert judge([observed(neighbours)]).error == pytest.approx((0.35 + 0.75) / 2)
@@ -37,15 +37,15 @@ def test_the_error_compares_each_pair_with_its_bin() -> None:
     assert judge([observed(together)]).error == pytest.approx(abs(0.62 + 0.68 - 1) / 2)
 
 
-def test_the_order_of_pairs_is_measured_where_both_sorts_occur() -> None:
-    """One of two wrong pairs lies above the good one."""
+def test_auc_is_measured_only_if_there_are_good_and_bad_pairs() -> None:
+    """One of the two bad pairs is above the good one, so AUC and precision are a half."""
     both = judge([observed({"a": (2, 0.5), "b": (1, 0.7), "c": (0, 0.2)})])
     assert (both.auc, both.precision) == (0.5, 0.5)
     none = judge([observed({"a": (1, 0.5)})])
     assert (none.auc, none.precision, none.nothing_good) == (None, None, None)
 
 
-def test_what_is_shown_is_counted_apart_for_queries_with_and_without_an_answer() -> None:
+def test_shown_hits_are_counted_separately_for_queries_without_an_answer() -> None:
     """An unjudged hit is neither good nor bad, and a hit is as good as its best duplicate."""
     good, bad = {"a": (2, 0.6), "b": (1, 0.4)}, {"a": (1, 0.3)}
     figures = judge(
@@ -64,7 +64,7 @@ def test_what_is_shown_is_counted_apart_for_queries_with_and_without_an_answer()
     assert figures.unjudged == pytest.approx(2 / 5)
 
 
-def test_the_figures_of_each_tag_are_of_its_queries() -> None:
+def test_the_metrics_of_a_tag_cover_its_queries() -> None:
     """A query counts for each of its tags."""
     tagged = by_tag(
         [
@@ -76,8 +76,8 @@ def test_the_figures_of_each_tag_are_of_its_queries() -> None:
     assert tagged["short"].rejected == 1.0
 
 
-def test_pairs_that_a_search_would_not_show_have_a_probability_too() -> None:
-    """The engine is asked for judged items by id; unknown ones are left out."""
+def test_pairs_that_a_search_would_not_show_also_have_a_probability() -> None:
+    """The engine rates the judged items by id; unknown ids are left out."""
     names = ("resize_image", "send_mail")
     engine = keyword_engine(
         [Item(id=name, kind=Kind.TOOL, name=name, source="s", description=name) for name in names]
@@ -88,7 +88,7 @@ def test_pairs_that_a_search_would_not_show_have_a_probability_too() -> None:
 
 
 def test_a_query_whose_good_items_are_not_indexed_is_not_answerable() -> None:
-    """No search could find them."""
+    """No search could find these items."""
     grades = {"resize_image": 0, "gone": 3}
     query = LabelledQuery(id="q", text="resize", grades=grades)
     assert not Observed(query=query, shown=[], stated={"resize_image": 0.9}).is_answerable

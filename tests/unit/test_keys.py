@@ -1,4 +1,4 @@
-"""The keys of a server: created, listed, replaced and revoked, also while it runs."""
+"""A server's keys are created, listed, replaced and revoked, also while it runs."""
 
 import os
 import stat
@@ -16,7 +16,7 @@ from tests.support.builders import write
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """The path of the keys' file, which does not exist yet."""
+    """The path of the key file, which does not exist yet."""
     return tmp_path / "data" / "keys.json"
 
 
@@ -49,7 +49,7 @@ def test_no_token_is_stored(path: Path) -> None:
 
 
 def test_a_key_is_replaced_while_a_server_runs(path: Path) -> None:
-    """Both are valid at first, then only the new one, without a restart."""
+    """Both keys are valid at first, then only the new one, without a restart."""
     server, command = Keys(path), Keys(path)
     old = command.create("team-2025", Scope.READ)
     assert scopes(server, old)
@@ -63,7 +63,7 @@ def test_a_key_is_replaced_while_a_server_runs(path: Path) -> None:
 
 
 def test_keys_are_required_once_the_file_exists(path: Path) -> None:
-    """Even if all are revoked: that locks the server, it does not open it."""
+    """Revoking all keys locks the server instead of opening it."""
     keys = Keys(path)
     assert not keys.required
     token = keys.create("only", Scope.ADMIN)
@@ -74,7 +74,9 @@ def test_keys_are_required_once_the_file_exists(path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{", b"[{}]", b"\xff", b'[{"name": "x"}]'])
-def test_a_broken_file_changes_nothing(path: Path, content: bytes | None) -> None:
+def test_a_running_server_keeps_its_keys_if_the_file_breaks(
+    path: Path, content: bytes | None
+) -> None:
     """The active keys stay valid while the file is missing or unreadable."""
     keys = Keys(path)
     token = keys.create("ci", Scope.READ)
@@ -87,10 +89,10 @@ def test_a_broken_file_changes_nothing(path: Path, content: bytes | None) -> Non
     assert scopes(keys, token)
 
 
-def test_a_file_broken_at_the_start_admits_no_caller(
+def test_a_file_that_is_broken_at_the_start_admits_no_caller(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is logged once, and repaired without a restart."""
+    """The problem is logged once, and replacing the file repairs it without a restart."""
     write(path, "nonsense")
     keys = Keys(path)
     assert keys.required
@@ -107,14 +109,14 @@ def test_a_file_broken_at_the_start_admits_no_caller(
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 65, "../x", "a\n", "a\0"])
 def test_an_invalid_name_is_rejected(path: Path, name: str) -> None:
-    """Nothing is written."""
+    """No file is written."""
     with pytest.raises(UsageError, match="cannot be named"):
         Keys(path).create(name, Scope.READ)
     assert not path.exists()
 
 
 def test_names_are_unique(path: Path) -> None:
-    """A second key with the same name is refused, and so is revoking a missing one."""
+    """A second key with the same name is refused, and so is revoking a missing key."""
     keys = Keys(path)
     keys.create("ci", Scope.READ)
     with pytest.raises(UsageError, match="already"):
@@ -142,8 +144,8 @@ def test_concurrent_changes_keep_all_keys(path: Path) -> None:
     assert all(scopes(keys, token) for token in tokens)
 
 
-def test_each_directory_has_keys_of_its_own(tmp_path: Path) -> None:
-    """A team's processes share those of the data directory; a named file is everyone's."""
+def test_each_index_directory_has_its_own_keys(tmp_path: Path) -> None:
+    """With Redis or a configured key file, all directories share one file."""
     data = {"data_dir": str(tmp_path / "data")}
     one, two = tmp_path / "one", tmp_path / "two"
     settings = load(data, tmp_path, {})
@@ -158,8 +160,8 @@ def test_each_directory_has_keys_of_its_own(tmp_path: Path) -> None:
     assert (tmp_path / "mine.json").is_file()
 
 
-def test_keys_of_the_whole_data_directory_stay_valid(path: Path) -> None:
-    """Those of older versions: an update opens no server, and each can be opened by itself."""
+def test_keys_that_older_versions_stored_for_all_directories_stay_valid(path: Path) -> None:
+    """They are valid for each directory until its keys are reset."""
     token = Keys(path).create("old", Scope.READ)
     one, two = (Keys(path.parent / "keys" / name, path) for name in ("1.json", "2.json"))
     assert [bool(scopes(keys, token)) for keys in (one, two)] == [True, True]
@@ -171,7 +173,7 @@ def test_keys_of_the_whole_data_directory_stay_valid(path: Path) -> None:
 
 
 def test_a_reset_opens_a_running_server(path: Path) -> None:
-    """Also one that all keys were revoked of; a new key closes it again."""
+    """A reset also opens a server whose keys are all revoked; a new key closes it again."""
     server, command = Keys(path), Keys(path)
     old = command.create("old", Scope.ADMIN)
     command.revoke("old")
@@ -185,7 +187,7 @@ def test_a_reset_opens_a_running_server(path: Path) -> None:
 
 
 def test_a_broken_file_can_be_reset(path: Path) -> None:
-    """Its owner need not find and delete it."""
+    """A reset replaces the broken file, so its owner need not delete it."""
     write(path, "nonsense")
     server = Keys(path)
     assert server.required
@@ -193,8 +195,8 @@ def test_a_broken_file_can_be_reset(path: Path) -> None:
     assert not server.required
 
 
-def test_the_file_is_readable_by_people(path: Path) -> None:
-    """JSON with one object for each key: its name, scope and time."""
+def test_the_file_is_json_with_one_object_per_key(path: Path) -> None:
+    """Each object has the name, the scope and the creation time of a key."""
     Keys(path).create("ci", Scope.READ)
     (key,) = msgspec.json.decode(path.read_bytes(), type=list[Key])
     assert (key.name, key.scope) == ("ci", Scope.READ)

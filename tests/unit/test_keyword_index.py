@@ -1,4 +1,4 @@
-"""The keyword index finds the right items, and an updated index equals one built at once."""
+"""The keyword index finds the right items, and an updated index equals a newly built one."""
 
 from collections import Counter
 from itertools import combinations
@@ -31,7 +31,7 @@ def index_of(*items: Item) -> KeywordIndex:
 
 
 def found(index: KeywordIndex, query: str, where: Filter | None = None) -> list[str]:
-    """The names that a query finds, best first."""
+    """The names of the items that a query finds, best first."""
     rows = index.match(query).best(10, where)
     return [index.entry(row).name for row in rows]
 
@@ -45,15 +45,15 @@ FILES = [
 
 
 def test_a_name_counts_more_than_a_description() -> None:
-    """A word in a name leads a word in a description."""
+    """An item with a word in its name comes before an item with it in its description."""
     index = index_of(
         tool("srv__other", "It will export things"), tool("srv__export", "Something else")
     )
     assert found(index, "export") == ["export", "other"]
 
 
-def test_a_word_as_typed_is_looked_for_among_what_a_filter_allows() -> None:
-    """However many others have it, and weigh more; without a filter the heaviest are found."""
+def test_the_typed_form_of_a_word_is_looked_up_within_a_filter() -> None:
+    """The limit counts only allowed items, even if many others contain the word and weigh more."""
     many = [tool(f"a__integrals_{number}", "x", server="a") for number in range(50)]
     index = index_of(*many, tool("b__other", "Of integrals", server="b"))
     matches = index.match("integrals")
@@ -62,8 +62,8 @@ def test_a_word_as_typed_is_looked_for_among_what_a_filter_allows() -> None:
     assert {index.entry(one).server for one in matches.of_forms(40)} == {"a"}
 
 
-def test_a_word_that_is_divided_is_looked_for_as_it_is_typed() -> None:
-    """However many items have its parts, and weigh more."""
+def test_a_word_that_is_split_is_also_looked_up_unsplit() -> None:
+    """It is found even if many items contain its parts and weigh more."""
     many = [tool(f"a__long_run_{number}", "A long run") for number in range(50)]
     index = index_of(*many, tool("b__other", "With templates of @longrun/turtle"))
     matches = index.match("longrun")
@@ -76,8 +76,8 @@ def test_a_word_with_one_edit_is_corrected() -> None:
     assert found(index_of(*FILES), "recipeint")[0] == "send_email"
 
 
-def test_a_misspelt_word_is_not_looked_for_in_bodies() -> None:
-    """They have too many words that are one letter from others; headings do not."""
+def test_a_misspelt_word_is_not_looked_up_in_bodies() -> None:
+    """Bodies have too many words that differ by one letter; headings of bodies do not."""
     placed = [
         tool("srv__a", "Of recipients"),
         tool("srv__b", body="# Recipients\nOf some."),
@@ -116,12 +116,12 @@ def test_a_body_is_searched_but_counts_least() -> None:
         (Filter(tags=("disk",), servers=("mail",)), []),
     ],
 )
-def test_filters_hold_within_the_search(where: Filter, names: list[str]) -> None:
-    """Only items that a filter allows are candidates."""
+def test_filters_limit_the_candidates(where: Filter, names: list[str]) -> None:
+    """Only items that a filter allows are found."""
     assert found(index_of(*FILES), "file message meetings", where) == names
 
 
-def test_a_score_is_a_share_of_a_perfect_match() -> None:
+def test_a_score_is_relative_to_a_perfect_match() -> None:
     """Words that no item contains lower every score."""
     index = index_of(*FILES)
     rows = np.array([row_of(index, "srv__read_file")])
@@ -131,14 +131,14 @@ def test_a_score_is_a_share_of_a_perfect_match() -> None:
     assert padded < 0.6 * alone
 
 
-def test_a_query_of_nothing_known_finds_nothing() -> None:
-    """Nonsense has no candidates, and an empty index returns none."""
+def test_a_query_of_unknown_words_finds_nothing() -> None:
+    """An empty index also finds nothing."""
     assert found(index_of(*FILES), "xylophone quux") == []
     assert found(KeywordIndex.empty(), "file") == []
 
 
 def typed_terms(query: str, *items: Item) -> dict[str, tuple[set[str], set[str]]]:
-    """The words of a query: the indexed terms that each is, and those that it may be."""
+    """The exact and the variant indexed terms of each word of a query."""
     index = index_of(*items)
     found: dict[str, tuple[set[str], set[str]]] = {}
     for term in index.match(query).terms:
@@ -146,7 +146,7 @@ def typed_terms(query: str, *items: Item) -> dict[str, tuple[set[str], set[str]]
     return found
 
 
-def test_two_words_may_be_one_word_of_an_item_and_the_reverse() -> None:
+def test_two_words_match_one_joined_word_and_the_reverse() -> None:
     """``java script`` finds ``JavaScript``, and ``createissue`` finds ``create issue``."""
     site, issue = tool("srv__site", "Builds JavaScript"), tool("srv__create_issue")
     assert typed_terms("java script", site)["java"] == ({"java", "javascript"}, set())
@@ -157,7 +157,7 @@ def test_two_words_may_be_one_word_of_an_item_and_the_reverse() -> None:
 
 
 def test_only_an_unknown_word_is_corrected() -> None:
-    """A usual word is what was meant; a long unknown one may be misspelt though an item has it."""
+    """A common English word is not corrected. A long unknown word is, even if an item has it."""
     near = tool("srv__x", "About mouses and zorblaxes")
     assert typed_terms("houses", near)["houses"] == (set(), set())
     both = tool("srv__y", "About zorblax and zorblay")
@@ -166,14 +166,14 @@ def test_only_an_unknown_word_is_corrected() -> None:
 
 
 def test_the_shortest_completions_are_taken() -> None:
-    """As many as are worth reading."""
+    """The number of completions is bounded."""
     names = " ".join(f"zorbla{'y' * number}" for number in range(30, 0, -1))
     _, variants = typed_terms("zorb", tool("srv__x", names))["zorb"]
     assert 0 < max(map(len, variants)) < 20
 
 
-def test_words_of_another_script_tell_less() -> None:
-    """The pairs of a script without spaces, and a word that no item of the catalogue has."""
+def test_words_of_another_script_may_have_a_lower_rarity() -> None:
+    """This applies to pairs of an unspaced script and to words that no item contains."""
     index = index_of(tool("srv__x", "文件 файл"))
     assert [term.rarity for term in index.match("文件").terms] == [0.5]
     assert [term.rarity for term in index.match("файл").terms] == [1.0]
@@ -181,7 +181,7 @@ def test_words_of_another_script_tell_less() -> None:
 
 
 def test_the_best_matches_are_returned_up_to_a_limit() -> None:
-    """By the whole score, in order; one very common word is still read."""
+    """They are ordered by their whole score; a single very common word is still read."""
     crowd = [tool(f"srv__a{number}", "zorblax") for number in range(30)]
     best = [tool("srv__z1", "zorblax of quuxly"), tool("srv__zorblax_quuxly", "It")]
     index = index_of(*crowd, *best)
@@ -190,8 +190,8 @@ def test_the_best_matches_are_returned_up_to_a_limit() -> None:
     assert len(index.match("zorblax").best(5)) == 5
 
 
-def test_a_word_of_more_items_than_are_read_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rarest word is always read; commoner ones only score what it found."""
+def test_a_word_that_exceeds_the_budget_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rarest word is always read; commoner words only score the items found by it."""
     monkeypatch.setattr("repertory.index.keywords.matches.BUDGET", 3)
     crowd = [tool(f"srv__a{number}", "zorblax") for number in range(9)]
     index = index_of(*crowd, tool("srv__b", "zorblax quuxly"), tool("srv__c", "quuxly"))
@@ -199,8 +199,8 @@ def test_a_word_of_more_items_than_are_read_is_found(monkeypatch: pytest.MonkeyP
     assert found(index, "zorblax quuxly") == ["b", "c"]
 
 
-def test_a_filter_leaves_nothing_to_other_items(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it does not allow takes nothing from what is read for the items that it allows."""
+def test_filtered_out_items_do_not_use_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The budget of postings is spent only on items that the filter allows."""
     monkeypatch.setattr("repertory.index.keywords.matches.BUDGET", 5)
     crowd = [tool(f"large__a{number}", "zorblax quuxly") for number in range(9)]
     index = index_of(*crowd, tool("large__only", "vexnor"), tool("small__b", "zorblax"))
@@ -208,8 +208,8 @@ def test_a_filter_leaves_nothing_to_other_items(monkeypatch: pytest.MonkeyPatch)
     assert [index.entry(row).name for row in rows] == ["b"]
 
 
-def test_a_word_that_is_repeated_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It and its neighbours: the work grows with the words of a query, not with their square."""
+def test_a_repeated_word_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work grows with the number of words of a query, not with its square."""
     read = Mock(wraps=term_of)
     monkeypatch.setattr("repertory.index.keywords.lexicon.term_of", read)
     index = index_of(tool("srv__a", "zorblax"))
@@ -220,14 +220,14 @@ def test_a_word_that_is_repeated_is_read_once(monkeypatch: pytest.MonkeyPatch) -
         assert read.call_count <= 8 * len(text.split())
 
 
-def test_a_run_of_letters_that_is_no_word_is_not_divided() -> None:
-    """Longer than any word that is indexed: dividing it would take long."""
+def test_a_very_long_run_of_letters_is_not_split() -> None:
+    """It is longer than any indexed word, and splitting it would take long."""
     assert len(index_of().match("in" * 20).terms) < 3
     assert index_of().match("in" * 2_000).terms == []
 
 
 def test_a_correction_counts_half() -> None:
-    """Beside an item that has the word, one with a similar word is second."""
+    """An item with a similar word weighs about half as much as one with the typed word."""
     index = index_of(tool("srv__a", "About zorblaxe"), tool("srv__zorblaye", "Its name is near"))
     rows = np.array([row_of(index, "srv__a"), row_of(index, "srv__zorblaye")])
     exact, near = index.match("zorblaxe").weights(rows)[0]
@@ -235,22 +235,22 @@ def test_a_correction_counts_half() -> None:
     assert 0.45 <= near <= 0.5
 
 
-def test_a_long_description_is_cut_for_showing() -> None:
-    """It is one line of at most 400 characters."""
+def test_a_long_description_is_shortened() -> None:
+    """Entries keep one line of at most 400 characters."""
     (entry,) = index_of(tool("srv__a", "Two\nlines  of text. " * 100)).all()
     assert entry.description.startswith("Two lines of text. Two")
     assert len(entry.description) == 400
 
 
-def test_an_item_without_a_title_has_no_words_of_one() -> None:
-    """A source may give a title of any type."""
+def test_a_title_that_is_not_text_is_not_indexed() -> None:
+    """A source may give a title of any type, or no title."""
     odd = tool("srv__odd", "x", extra={"title": ["zorblax"]})
     index = index_of(*FILES, odd)
     assert [index.frequency(term) for term in ("none", "zorblax")] == [0, 0]
 
 
-def test_parameters_are_read_to_a_depth() -> None:
-    """Of four levels; a schema may be of any shape."""
+def test_parameters_are_indexed_to_a_limited_depth() -> None:
+    """Parameters of four levels of objects or lists are indexed; a schema may have any shape."""
 
     def of(names: dict[str, object]) -> dict[str, object]:
         return {"properties": names}
@@ -277,8 +277,8 @@ def test_parameters_are_read_to_a_depth() -> None:
     assert found(index, "vrendig") == found(index, "sleeve") == []
 
 
-def test_what_a_tool_claims_about_its_effects_is_no_description() -> None:
-    """The tags of claims are no words of a tool; of a skill they are."""
+def test_a_tools_claims_about_its_effects_are_not_searchable() -> None:
+    """Tags such as read-only are not searchable words of a tool, but they are words of a skill."""
     tags = ("read-only", "zorblax")
     items = [tool("srv__a", "x", tags=tags), tool("srv__b", "x", tags=tags, kind=Kind.SKILL)]
     assert found(index_of(*items), "readonly") == ["b"]
@@ -286,7 +286,7 @@ def test_what_a_tool_claims_about_its_effects_is_no_description() -> None:
 
 
 def test_an_exact_word_of_a_body_comes_before_many_similar_names() -> None:
-    """Also if there are more of these than are returned."""
+    """This holds even if there are more similar names than results."""
     crowd = [tool(f"srv__zorblaye_a{at}", "x") for at in range(40)]
     index = index_of(*crowd, tool("srv__z", body="Of zorblaxe."))
     rows = index.match("zorblaxe").best(1)
@@ -294,7 +294,7 @@ def test_an_exact_word_of_a_body_comes_before_many_similar_names() -> None:
 
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
-    """Also if more items have the common one than are returned."""
+    """This holds even if more items contain the common word than are returned."""
     crowd = [tool(f"srv__file_a{at}", "x") for at in range(40)]
     index = index_of(*crowd, tool("srv__z", body="Of zorblax."))
     rows = index.match("file zorblax").best(1)
@@ -302,7 +302,7 @@ def test_a_rare_word_counts_more_than_a_common_one() -> None:
 
 
 def test_nested_parameters_and_titles_are_searched() -> None:
-    """Objects and lists of objects, up to a depth; a title counts like a description."""
+    """Parameters of objects and of lists of objects are searched, and so is the title."""
     schema: dict[str, object] = {
         "properties": {
             "outer": {
@@ -318,7 +318,7 @@ def test_nested_parameters_and_titles_are_searched() -> None:
 
 
 def test_a_word_weighs_less_in_a_longer_text_and_more_if_repeated() -> None:
-    """Within the range of its field."""
+    """The weight stays within the range of its field."""
     texts = ["zorblax it", "zorblax it zorblax", f"zorblax it {'with more of others ' * 20}"]
     index = index_of(*(tool(f"srv__{number}", text) for number, text in enumerate(texts)))
     short, repeated, long = index.match("zorblax").weights(np.arange(3))[0]
@@ -327,7 +327,7 @@ def test_a_word_weighs_less_in_a_longer_text_and_more_if_repeated() -> None:
 
 
 def test_the_best_field_of_a_word_sets_its_weight() -> None:
-    """Also if a lesser field repeats the word, or comes first."""
+    """Repetitions of the word in a lesser field, or the order of fields, do not matter."""
     schema: dict[str, object] = {"properties": {"zorblax": {}}}
     told = tool(
         "srv__e",
@@ -357,10 +357,10 @@ CHANGES = st.lists(
 
 @settings(max_examples=60)
 @given(CHANGES)
-def test_an_index_kept_up_to_date_equals_one_built_at_once(
+def test_an_updated_index_equals_a_newly_built_one(
     changes: list[tuple[int, str, str]],
 ) -> None:
-    """Any order of adding, replacing and removing ends in the same bytes."""
+    """Any order of additions, replacements and removals results in the same content and matches."""
     index = KeywordIndex.empty()
     held: dict[str, Item] = {}
     for number, name, description in changes:
@@ -393,10 +393,10 @@ def test_an_index_kept_up_to_date_equals_one_built_at_once(
     st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["ab", "abc é", "abcd", "b 文a"]))),
     st.sampled_from(["", "a", "ab", "=", "文", "z"]),
 )
-def test_the_strings_that_begin_alike_are_those_of_what_is_left(
+def test_a_prefix_finds_only_terms_of_items_that_are_not_removed(
     changes: list[tuple[int, str]], prefix: str
 ) -> None:
-    """The shortest come first, by their bytes."""
+    """They are sorted by length in bytes, then by the text."""
     index = KeywordIndex.empty()
     for number, name in changes:
         index = index.updated((), [tool(name, f"{name}s", id=f"item{number}")])
@@ -407,8 +407,8 @@ def test_the_strings_that_begin_alike_are_those_of_what_is_left(
         assert found == sorted(left, key=lambda one: (len(one.encode()), one))
 
 
-def test_the_beginning_of_many_names_reads_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many begin so, and however few of them can be seen."""
+def test_a_prefix_of_many_names_reads_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the number of names with the prefix nor the share of visible ones matters."""
     every = index_of(*(tool(f"{'ab'[n % 50 == 0]}__wizard_{n}_thing") for n in range(3_000)))
     read, reads = Strings._bytes, Mock()
 
@@ -433,10 +433,10 @@ def test_the_beginning_of_many_names_reads_few_of_them(monkeypatch: pytest.Monke
     st.sampled_from(["", "item1", "item15", "item2!", "z"]),
     st.sampled_from([Filter(), Filter(kinds=("skill",)), Filter(sources=("a",), kinds=("tool",))]),
 )
-def test_a_page_is_a_part_of_all_in_order(
+def test_a_page_is_a_slice_of_all_items_in_order(
     changes: list[tuple[int, Kind, bool]], limit: int, offset: int, after: str, where: Filter
 ) -> None:
-    """However many parts the index has, and whatever is gone from them."""
+    """The number of parts of the index and removed items do not matter."""
     index = KeywordIndex.empty()
     held: dict[str, Item] = {}
     for number, kind, is_removed in changes:
@@ -454,8 +454,8 @@ def test_a_page_is_a_part_of_all_in_order(
     assert digest == index_of(*held.values()).contents()[1]
 
 
-def test_copies_among_the_best_take_no_places() -> None:
-    """Wherever they come: after better items, and before weaker ones."""
+def test_duplicates_do_not_count_against_the_limit() -> None:
+    """They rank between better and weaker items, and only one of them counts."""
     better = [tool(f"srv__a{n}", "zebra " * (n + 2), source="a") for n in range(12)]
     copies = [
         tool("srv__copied", "zebra stripes", id=f"c{n}__copied", source="c") for n in range(60)
@@ -468,8 +468,8 @@ def test_copies_among_the_best_take_no_places() -> None:
     assert {item.name for item in better} < names
 
 
-def test_copies_have_equal_scores() -> None:
-    """Wherever their rows are: of equals, those of lower keys come first."""
+def test_duplicates_have_equal_scores() -> None:
+    """Rounding does not depend on the row, so that ties can be broken by key."""
     text = "zebra heron otter quokka badger lemur gecko"
     index = index_of(*(tool("srv__a", text, id=f"c{n}", body="walrus lemur") for n in range(200)))
     for number in range(2, 8):
@@ -478,8 +478,8 @@ def test_copies_have_equal_scores() -> None:
             assert len({*scores.tolist()}) == 1
 
 
-def test_words_of_what_is_gone_are_no_forms() -> None:
-    """What was removed tells nothing about a word, nor does what cannot be seen."""
+def test_words_of_removed_or_hidden_items_are_not_forms_of_a_word() -> None:
+    """Only visible items of the index determine the forms of a typed word."""
     name = tool("a__custom", "Made to measure", source="a")
     other = tool("b__border", "The customs and their customers", source="b")
     both = index_of(name, other)
@@ -490,8 +490,8 @@ def test_words_of_what_is_gone_are_no_forms() -> None:
         assert (term.forms, term.others) == ((), ())
 
 
-def test_the_digest_of_skills_follows_their_texts() -> None:
-    """That of other items does not matter."""
+def test_the_digest_changes_only_with_the_texts_of_skills() -> None:
+    """Texts of tools do not change it."""
     skill = tool("a", "Does a.", kind=Kind.SKILL)
     index = index_of(skill, tool("b", "Does b."))
     other = index.updated((), [tool("b", "Does c.")])
@@ -500,7 +500,7 @@ def test_the_digest_of_skills_follows_their_texts() -> None:
 
 
 def test_a_snapshot_is_restored_unchanged() -> None:
-    """Packing and unpacking loses nothing, not even what is gone from a segment."""
+    """Packing and unpacking keeps all data, including the removed rows of a segment."""
     index = index_of(*FILES).updated(["srv__write_file"], [tool("srv__later", "It comes later")])
     restored, revision, position = unpack(*pack(index, 42, "7"))
     assert (revision, position) == (42, "7")
@@ -533,7 +533,7 @@ def sealed(arrays: dict[str, Any]) -> bytes:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("postings.offsets", b"123"),  # of the parts of a number
+        ("postings.offsets", b"123"),  # not a whole number of integers
         ("postings.offsets", b""),
         ("postings.offsets", np.array([0, 10**9], np.int64).tobytes()),
         ("postings.rows", np.array([-1], np.int32).tobytes()),
@@ -555,7 +555,7 @@ def sealed(arrays: dict[str, Any]) -> bytes:
     ],
 )
 def test_a_snapshot_that_contradicts_itself_is_refused(name: str, value: bytes | None) -> None:
-    """Its checksum says nothing about who made it."""
+    """A valid checksum does not prove that the arrays are consistent."""
     head, segments = pack(index_of(*FILES), 1)
     ((segment, data),) = segments.items()
     arrays = msgspec.msgpack.decode(data[4:])
@@ -568,7 +568,7 @@ def test_a_snapshot_that_contradicts_itself_is_refused(name: str, value: bytes |
 
 @pytest.mark.parametrize("name", ["offsets", "keys", "postings.rows", "kind.codes", "kind.text"])
 def test_a_snapshot_with_numbers_of_another_type_is_refused(name: str) -> None:
-    """Searches would fail on them."""
+    """Otherwise searches would fail."""
     head, segments = pack(index_of(*FILES), 1)
     ((segment, data),) = segments.items()
     arrays = msgspec.msgpack.decode(data[4:])
@@ -581,8 +581,8 @@ def test_a_snapshot_with_numbers_of_another_type_is_refused(name: str) -> None:
         unpack(head, {segment: sealed(arrays)})
 
 
-def test_a_prepared_index_builds_nothing_more() -> None:
-    """After that, searches build no more tables."""
+def test_searches_of_a_prepared_index_build_no_tables() -> None:
+    """All tables are built by `prepare`."""
     index = index_of(*FILES)
     index.prepare()
     (segment,) = (part.segment for part in index.parts)

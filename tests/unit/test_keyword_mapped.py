@@ -1,4 +1,4 @@
-"""A keyword index whose largest arrays are in a file finds what one in memory finds."""
+"""A keyword index finds the same items if its largest arrays are in a mapped file."""
 
 import gc
 import sys
@@ -20,7 +20,7 @@ QUERIES = ("rotate keys", "tool_7", "41", "rotaet")
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments of a few items are large."""
+    """Lower the size from which segments are mapped to a few items."""
     monkeypatch.setattr(segment, "MAPPED_FROM", 2)
 
 
@@ -38,8 +38,8 @@ def open_files(folder: Path) -> list[str]:
     return [line for line in maps if str(folder) in line]
 
 
-def test_a_mapped_index_finds_the_same(tmp_path: Path) -> None:
-    """Also once its pages are given back, after changes, and as a snapshot."""
+def test_a_mapped_index_finds_the_same_items(tmp_path: Path) -> None:
+    """This holds after its memory was freed, after changes, and after a restored snapshot."""
     index = KeywordIndex.empty().updated((), ITEMS)
     index.prepare(tmp_path)
     plain = KeywordIndex.empty().updated((), ITEMS)
@@ -55,9 +55,9 @@ def test_a_mapped_index_finds_the_same(tmp_path: Path) -> None:
     assert answers(changed) == answers(plain.updated([ITEMS[0].id], more))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="Only Linux lists what a process maps.")
-def test_the_file_goes_with_the_index(tmp_path: Path) -> None:
-    """It has no name, and nothing else refers to it."""
+@pytest.mark.skipif(sys.platform != "linux", reason="Only Linux lists mapped files.")
+def test_the_file_is_deleted_with_the_index(tmp_path: Path) -> None:
+    """The file has no name, so its space is freed when it is no longer mapped."""
     index = KeywordIndex.empty().updated((), ITEMS)
     index.prepare(tmp_path)
     assert open_files(tmp_path)
@@ -67,8 +67,8 @@ def test_the_file_goes_with_the_index(tmp_path: Path) -> None:
     assert not open_files(tmp_path)
 
 
-def test_an_index_stays_in_memory_where_no_file_can_be_made(tmp_path: Path) -> None:
-    """As on a full disk, or in a folder that is gone."""
+def test_an_index_stays_in_memory_if_no_file_can_be_created(tmp_path: Path) -> None:
+    """The disk may be full, or the folder may have been deleted."""
     index = KeywordIndex.empty().updated((), ITEMS)
     index.prepare(tmp_path / "gone")
     assert answers(index) == answers(KeywordIndex.empty().updated((), ITEMS))

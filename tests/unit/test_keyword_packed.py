@@ -1,4 +1,4 @@
-"""Packed tables: merged in small portions they are what they are at once."""
+"""Packed tables can be merged in small portions, and packed strings can be looked up."""
 
 from collections.abc import Sequence
 from random import Random
@@ -19,10 +19,10 @@ TABLES = st.lists(
 
 
 @given(tables=TABLES, portion=st.integers(1, 8), chosen=st.randoms(use_true_random=False))
-def test_a_merged_table_has_what_its_parts_keep(
+def test_a_merged_table_has_the_kept_rows_of_its_parts(
     tables: Sequence[set[tuple[str, int]]], portion: int, chosen: Random
 ) -> None:
-    """In order, without the rows that are dropped, and however few rows are sorted at once."""
+    """They are in order, without dropped rows, for any number of rows that are sorted at once."""
     free = [*range(len(tables) * MAX_ROWS)]
     moved = []
     for _ in tables:
@@ -46,13 +46,13 @@ def test_a_merged_table_has_what_its_parts_keep(
     assert given_rows[places].tolist() == merged.rows.tolist()
 
 
-# Strings with the same first bytes, more of them than share a head, and the lowest characters.
+# Many of these strings share their first bytes, and some contain the lowest character.
 LIKE = st.text("a\0é文\U0001f600", max_size=12)
 
 
 @given(held=st.sets(LIKE, max_size=80), typed=LIKE)
 def test_a_string_is_found_at_its_place(held: set[str], typed: str) -> None:
-    """By itself and by its beginning, as a comparison with every string finds it."""
+    """Look-ups of strings and prefixes give the same result as a comparison with every string."""
     ordered = sorted(held)
     strings = Strings.of(ordered)
     assert [*strings] == ordered

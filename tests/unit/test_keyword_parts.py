@@ -1,4 +1,4 @@
-"""Rows of an index are divided among its parts."""
+"""The rows of an index are divided among its parts."""
 
 import numpy as np
 from hypothesis import given
@@ -15,7 +15,7 @@ for number, size in enumerate(SIZES):
 
 
 def divided(rows: NDArray[np.int64]) -> dict[int, int]:
-    """The first row of the part that each row is of."""
+    """The first row of the part that contains each row."""
     found: dict[int, int] = {}
     for part, places in INDEX.divided(rows):
         found |= dict.fromkeys(rows[places].tolist(), part.start)
@@ -23,8 +23,8 @@ def divided(rows: NDArray[np.int64]) -> dict[int, int]:
 
 
 @given(st.lists(st.sets(st.integers(0, sum(SIZES) - 1), min_size=1), min_size=1, max_size=5))
-def test_each_array_is_divided_by_its_own_rows(asked: list[set[int]]) -> None:
-    """However often it is asked for, and whichever came before."""
+def test_an_array_of_rows_is_divided_by_part(asked: list[set[int]]) -> None:
+    """Repeated calls, and calls with other arrays before, do not change the result."""
     assert [part.size for part in INDEX.parts] == [*SIZES]
     for one in [*asked, *asked[::-1]]:
         rows = np.array(sorted(one), np.int64)

@@ -1,4 +1,4 @@
-"""How text becomes terms."""
+"""Texts, names and queries are split into terms and words."""
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ from repertory.index.keywords.tokens import MAX_TERM_LENGTH, terms, wholes, word
 
 
 @pytest.mark.parametrize("name", ["read_file", "read-file", "readFile", "ReadFile", "READ_FILE"])
-def test_a_name_is_the_same_terms_however_it_is_written(name: str) -> None:
+def test_a_name_has_the_same_terms_in_every_spelling(name: str) -> None:
     """Case and separators do not distinguish names."""
     assert terms(name) == ["read", "file"]
     assert split_name(name) == "read file"
@@ -34,8 +34,10 @@ def test_a_name_is_the_same_terms_however_it_is_written(name: str) -> None:
         ("x+++y, c## and a#b", ["x", "y", "c", "b"]),
     ],
 )
-def test_a_letter_with_a_sign_is_a_language(text: str, expected: list[str]) -> None:
-    """Who writes of one does not mean the other; of longer words, the sign is no part."""
+def test_a_letter_with_a_sign_is_the_term_of_a_programming_language(
+    text: str, expected: list[str]
+) -> None:
+    """C and C++ are different terms; a sign after a longer word is dropped."""
     assert [term for term in terms(text) if term not in ("or", "like")] == expected
 
 
@@ -52,8 +54,8 @@ def test_a_letter_with_a_sign_is_a_language(text: str, expected: list[str]) -> N
         ("a" + ".NET" * 10_000, ["net"] * 9_999 + ["dotnet"]),
     ],
 )
-def test_dotnet_is_a_word(text: str, expected: list[str]) -> None:
-    """It is no net; a command has the same word, and an address has it not."""
+def test_dotnet_is_a_term_of_its_own(text: str, expected: list[str]) -> None:
+    """It differs from the word "net" and from the end of an address such as example.net."""
     assert [term for term in terms(text) if term not in ("or", "like")] == expected
 
 
@@ -70,8 +72,8 @@ def test_dotnet_is_a_word(text: str, expected: list[str]) -> None:
         ("toASet", "to a set"),
     ],
 )
-def test_an_acronym_in_the_plural_is_one_word(name: str, expected: str) -> None:
-    """It ends where a word begins, unless it may end with "as" or "is"."""
+def test_a_plural_acronym_in_a_name_is_one_word(name: str, expected: str) -> None:
+    """Its "s" belongs to it, unless the letters may be the word "as" or "is"."""
     assert split_name(name) == expected
 
 
@@ -79,7 +81,7 @@ def test_an_acronym_in_the_plural_is_one_word(name: str, expected: str) -> None:
     ("name", "expected"),
     [
         ("СоздатьЗаметку", "создать заметку"),
-        ("поискHTTPСервера", "поиск http сервера"),  # noqa: RUF001 - of Russian
+        ("поискHTTPСервера", "поиск http сервера"),  # noqa: RUF001 - Russian letters
         ("größeÄndern", "größe ändern"),
         ("cre\u0301erE\u0301le\u0301ment2", "créer élément 2"),
         ("résuméPDF", "résumé pdf"),
@@ -88,18 +90,18 @@ def test_an_acronym_in_the_plural_is_one_word(name: str, expected: str) -> None:
     ],
 )
 def test_case_divides_names_in_any_script_that_has_it(name: str, expected: str) -> None:
-    """As it divides those of ASCII."""
+    """A capital letter begins a word as in ASCII names."""
     assert split_name(name) == expected
     assert terms(name) == terms(expected)
 
 
 def test_words_are_stemmed() -> None:
-    """Forms of one word are one term."""
+    """All forms of a word are one term."""
     assert terms("searching searches searched") == ["search"] * 3
 
 
 def test_stop_words_are_left_out() -> None:
-    """Words of every sentence are not indexed."""
+    """Words that occur in every sentence are not indexed."""
     assert terms("how do I get the file") == ["file"]
 
 
@@ -109,14 +111,14 @@ def test_scripts_without_spaces_are_split_into_pairs() -> None:
     assert terms("検索tool") == ["検索", "tool"]
 
 
-def test_accents_do_not_matter() -> None:
+def test_accents_are_ignored() -> None:
     """A word typed without its accents is the same term."""
     assert terms("café") == terms("cafe")
 
 
 @given(st.text(max_size=200))
-def test_any_text_has_terms_without_space_and_of_bounded_length(text: str) -> None:
-    """Any text can be tokenised, and no term is too long."""
+def test_terms_have_no_spaces_and_a_bounded_length(text: str) -> None:
+    """Any text can be split into terms."""
     for term in terms(text):
         assert term
         assert not term.isspace()
@@ -131,7 +133,7 @@ def test_any_text_has_terms_without_space_and_of_bounded_length(text: str) -> No
         ("gpt-4o", ["4o", "gpt4o"]),
         ("k8s_get_pods", ["k8s", "k8sgetpods"]),
         ("deploy-k8s-now", ["k8s", "deployk8snow"]),
-        ("one-k8s-of-many-more", ["k8s"]),  # five pieces are no word
+        ("one-k8s-of-many-more", ["k8s"]),  # five parts are not joined
         ("Next.js", ["nextjs"]),
         ("v2.1", ["v2", "v21"]),
         ("3.11", []),
@@ -139,11 +141,11 @@ def test_any_text_has_terms_without_space_and_of_bounded_length(text: str) -> No
         ("aB" * 21, []),  # too long
         ("кВт", ["квт"]),
         ("café-crème", ["cafecreme"]),
-        ("搜索-File", []),  # of a script without spaces
+        ("搜索-File", []),  # a script without spaces
     ],
 )
-def test_a_word_of_several_parts_may_be_one_word(text: str, expected: list[str]) -> None:
-    """In mixed case, or with digits or separators."""
+def test_a_word_of_several_parts_is_also_one_joined_word(text: str, expected: list[str]) -> None:
+    """The parts differ in case, are digits, or are joined by separators."""
     assert [word for word, _ in wholes(text)] == expected
 
 
@@ -152,12 +154,12 @@ def test_a_word_of_several_parts_may_be_one_word(text: str, expected: list[str])
     [("create an issue", 3), ("", 1), ("搜索文件", 2), ("搜索 tool", 2), ("文", 1), ("a" * 90, 1)],
 )
 def test_words_are_counted(text: str, count: int) -> None:
-    """Two characters of a script without spaces make one word; no text has fewer than one."""
+    """Two characters of an unspaced script count as one word; every text has at least one word."""
     assert word_count(text) == count
 
 
-def test_a_very_long_run_is_no_term() -> None:
-    """It is a hash or encoded data."""
+def test_a_very_long_run_of_letters_is_not_a_term() -> None:
+    """It is probably a hash or encoded data."""
     assert terms("a" * 40 + " " + "b" * 41) == ["a" * 40]
 
 
@@ -174,18 +176,18 @@ def test_a_very_long_run_is_no_term() -> None:
     ],
 )
 def test_a_query_is_embedded_as_plain_words(text: str, expected: str) -> None:
-    """Known words stay whole; versions and words with digits stay as they are."""
+    """Known words stay whole; versions and words with digits are unchanged."""
     assert plain(text) == expected
 
 
 def test_common_words_have_low_rarity_and_unknown_ones_the_highest() -> None:
-    """Single letters and short numbers tell little, though no text has them."""
+    """Single letters and short numbers have a low rarity although they are unknown words."""
     assert MIN_RARITY <= rarity("file") < rarity("invoic") < rarity("zorblax") == 1.0
     assert rarity("x") == rarity("7") == rarity("77") == SHORT_RARITY
     assert rarity("777") > SHORT_RARITY
 
 
-def test_short_words_must_be_more_common_to_be_a_part_of_longer_ones() -> None:
+def test_short_words_must_be_more_common_to_count_as_parts_of_longer_words() -> None:
     """Otherwise unknown words would be split by chance."""
     assert is_common("create", "creat")
     assert is_common("invoice", "invoic")

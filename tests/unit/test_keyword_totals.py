@@ -1,4 +1,4 @@
-"""The totals of the rows that a query's words lead to."""
+"""The scores of a query's words are summed up by row."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,10 @@ ROWS = st.dictionaries(st.integers(0, 30), st.integers(1, 9), max_size=12)
 
 
 @given(read=st.lists(ROWS, max_size=5), count=st.integers(1, 8))
-def test_the_highest_are_those_of_all_sums(read: list[dict[int, int]], count: int) -> None:
-    """As many as are asked for, and those that equal the last; no earlier use changes them."""
+def test_the_rows_with_the_highest_sums_are_returned(
+    read: list[dict[int, int]], count: int
+) -> None:
+    """Rows that tie with the last one are included; earlier sums do not change the result."""
     sums = {row: sum(one.get(row, 0) for one in read) for one in read for row in one}
     least = sorted(sums.values(), reverse=True)[:count][-1] if sums else 0
     arrays = [
@@ -24,8 +26,8 @@ def test_the_highest_are_those_of_all_sums(read: list[dict[int, int]], count: in
     assert found.rows.tolist() == [*expected]
 
 
-def test_what_fails_leaves_nothing_behind() -> None:
-    """Rows that an index does not have are an error; the next totals are right."""
+def test_an_error_does_not_affect_later_sums() -> None:
+    """A row outside the index is an error; the next sums are right."""
     ones = np.ones(2, np.float32)
     with pytest.raises(IndexError):
         Totals.of([(np.array([0, 1], np.int32), ones), (np.array([0, 999], np.int32), ones)], 2)

@@ -1,6 +1,6 @@
-"""A model knows the words of a text, or only spells them out."""
+"""A model knows the words of a text, or its tokenizer only spells them out."""
 
-# ruff: noqa: RUF001 - letters of other scripts are what these tests are of
+# ruff: noqa: RUF001 - these tests are about letters of other scripts
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def english(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     ],
 )
 def test_words_of_a_latin_script_are_known(english: Tokenizer, text: str) -> None:
-    """So are English texts with some words of another script, and characters that are words."""
+    """So are English texts with some words of another script, and characters that are tokens."""
     assert knows(english, text)
 
 
@@ -63,12 +63,12 @@ def test_words_of_a_latin_script_are_known(english: Tokenizer, text: str) -> Non
     ],
 )
 def test_a_text_that_is_unknown_or_spelled_out_is_not_known(english: Tokenizer, text: str) -> None:
-    """A script of which the model has letters alone, or nothing."""
+    """The model knows only single letters of the script, or nothing."""
     assert not knows(english, text)
 
 
-def test_what_a_tokenizers_file_adds_to_a_short_text_is_no_known_word() -> None:
-    """The one of all-MiniLM-L6-v2 fills every text up to 128 tokens; neither engine does."""
+def test_padding_tokens_are_not_known_words() -> None:
+    """The tokenizer file of all-MiniLM-L6-v2 pads every text to 128 tokens; the engine must not."""
     file = Path(embedding.__file__).parent / "minilm" / "tokenizer.json"
     assert knows(Tokenizer.from_file(str(file)), "ใบแจ้งหนี้"), "the file fills it up"
     weights = WeightFiles(model=MINILM, file=file, tokenizer=file, origin=Origin.PACKAGE)

@@ -1,4 +1,4 @@
-"""Labelled sets as people write them: errors name the file and the line, before any search."""
+"""Labelled sets are checked before any search: errors name the file and the line."""
 
 import json
 from pathlib import Path
@@ -32,15 +32,17 @@ def labelled_set(folder: Path, queries: bytes = b'{"id": "q", "text": "x"}\n') -
     ],
     ids=["blank", "not UTF-8", "nested too deeply"],
 )
-def test_a_wrong_query_is_named_by_file_and_line(tmp_path: Path, line: bytes, message: str) -> None:
-    """The error names the one line of thousands that is invalid."""
+def test_the_error_for_an_invalid_query_names_its_file_and_line(
+    tmp_path: Path, line: bytes, message: str
+) -> None:
+    """A set may have thousands of lines."""
     folder = labelled_set(tmp_path / "set", b'{"id": "q", "text": "x"}\n' + line + b"\n")
     with pytest.raises(UsageError, match=rf"queries\.jsonl:2: .*{message}.*[^.]\.$"):
         read_sets([folder])
 
 
 def test_a_query_that_is_too_long_is_left_out(tmp_path: Path) -> None:
-    """It does not reject the other queries of the set, and is named."""
+    """A problem names it; the other queries of the set are measured."""
     long = b'{"id": "r", "text": "' + b"x" * 40_000 + b'"}\n'
     [one] = read_sets([labelled_set(tmp_path / "set", long + b'{"id": "q", "text": "x"}\n')])
     assert [query.id for query in one.queries] == ["q"]
@@ -48,7 +50,7 @@ def test_a_query_that_is_too_long_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_judged_set_keeps_the_queries_without_an_answer(tmp_path: Path) -> None:
-    """Its judged queries have all grades, zeros included; its order is measured where it can be."""
+    """Judged queries keep all grades, zeros included; rankings are measured for answerable ones."""
     queries = b"".join(b'{"id": "%s", "text": "x"}\n' % name for name in (b"q", b"r", b"s"))
     folder = labelled_set(tmp_path / "set", queries)
     (folder / "judgements.jsonl").write_text(
@@ -68,8 +70,8 @@ def test_a_judged_set_keeps_the_queries_without_an_answer(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("grade", ["0.5", "1001", "1e300"])
-def test_a_grade_that_cannot_be_measured_is_refused(tmp_path: Path, grade: str) -> None:
-    """Grades are whole numbers, as in trec_eval, and small, since it counts them in an array."""
+def test_an_invalid_grade_is_refused(tmp_path: Path, grade: str) -> None:
+    """Grades are whole numbers as in trec_eval, and small, since it counts them in an array."""
     folder = labelled_set(tmp_path / "set")
     line = f'{{"query_id": "q", "item_id": "a", "grade": {grade}}}\n'
     (folder / "qrels.jsonl").write_text(line)
@@ -79,19 +81,19 @@ def test_a_grade_that_cannot_be_measured_is_refused(tmp_path: Path, grade: str) 
         read_sets([folder])
 
 
-def test_a_folder_without_a_corpus_is_no_labelled_set(tmp_path: Path) -> None:
-    """It is refused, not measured as a ranking that finds nothing."""
+def test_a_folder_without_a_corpus_is_refused(tmp_path: Path) -> None:
+    """It is not measured as a ranking that finds nothing."""
     good = labelled_set(tmp_path / "good")
     bad = labelled_set(tmp_path / "bad")
     (bad / "corpus.jsonl").unlink()
     with pytest.raises(UsageError, match=r"has no corpus\.jsonl"):
-        read_sets([tmp_path / ("x" * 300)])  # too long for the name of a file
+        read_sets([tmp_path / ("x" * 300)])  # too long for a file name
     with pytest.raises(UsageError, match=r"bad has no corpus\.jsonl; a labelled set is"):
         read_sets([good, bad])
 
 
 def test_a_set_is_read_once_for_all_its_paths(tmp_path: Path) -> None:
-    """A file stands for its folder; another set of the same name goes by its path."""
+    """A file stands for its folder; a second set with the same name is named by its path."""
     folder = labelled_set(tmp_path / "set")
     (tmp_path / "more").mkdir()
     other = labelled_set(tmp_path / "more" / "set")
@@ -102,15 +104,15 @@ def test_a_set_is_read_once_for_all_its_paths(tmp_path: Path) -> None:
     ]
 
 
-def test_right_answers_that_the_corpus_lacks_are_known(tmp_path: Path) -> None:
-    """Only graded answers are right answers."""
+def test_right_answers_that_the_corpus_lacks_are_listed(tmp_path: Path) -> None:
+    """An item with the grade 0 is not a right answer."""
     [one] = read_sets([labelled_set(tmp_path / "set")])
     assert missing(one.queries, ["a"]) == []
     assert missing(one.queries, ["c"]) == ["a"]
 
 
-def test_a_line_of_a_corpus_that_is_not_utf8_is_left_out(tmp_path: Path) -> None:
-    """It is a problem with its line; the others are items."""
+def test_an_unreadable_line_of_a_corpus_is_left_out(tmp_path: Path) -> None:
+    """A problem names the line; the other lines are items."""
     file = tmp_path / "corpus.jsonl"
     deep = json.dumps({"id": "b"})[:-1].encode() + b', "x": ' + b"[" * 100_000
     file.write_bytes(b'{"id": "\xff"}\n' + deep + b"\n" + CORPUS)
@@ -122,15 +124,15 @@ def test_a_line_of_a_corpus_that_is_not_utf8_is_left_out(tmp_path: Path) -> None
     ]
 
 
-def test_an_id_that_stands_twice_is_named(tmp_path: Path) -> None:
-    """Both queries would be measured with the right answers of one."""
+def test_a_duplicate_query_id_is_refused(tmp_path: Path) -> None:
+    """Otherwise both queries would be measured with the same right answers."""
     twice = b'{"id": "q", "text": "x"}\n\n{"id": "q", "text": "y"}\n'
     with pytest.raises(UsageError, match=r"queries\.jsonl:3: the id q is already used in line 1"):
         read_sets([labelled_set(tmp_path / "set", twice)])
 
 
-def test_grades_and_queries_that_do_not_meet_are_counted(tmp_path: Path) -> None:
-    """A misspelt id changes the figures, and nothing else would say so."""
+def test_grades_without_a_query_and_queries_without_an_answer_are_counted(tmp_path: Path) -> None:
+    """A misspelt id changes the metrics, so a problem must mention it."""
     queries = b"".join(b'{"id": "%s", "text": "x"}\n' % name for name in (b"q", b"r", b"s"))
     folder = labelled_set(tmp_path / "set", queries)
     (folder / "qrels.jsonl").write_bytes(QRELS + b'{"query_id": "R", "item_id": "a"}\n')
@@ -144,7 +146,7 @@ def test_grades_and_queries_that_do_not_meet_are_counted(tmp_path: Path) -> None
 
 
 def test_a_later_grade_replaces_an_earlier_one(tmp_path: Path) -> None:
-    """Also one of 0, which takes the right answer back."""
+    """A later grade of 0 removes the right answer."""
     folder = labelled_set(tmp_path / "set")
     lines = [("a", 1), ("b", 2), ("a", 0), ("b", 1)]
     rows = [f'{{"query_id": "q", "item_id": "{item}", "grade": {grade}}}' for item, grade in lines]
@@ -153,8 +155,8 @@ def test_a_later_grade_replaces_an_earlier_one(tmp_path: Path) -> None:
     assert one.queries[0].grades == {"b": 1}
 
 
-def test_a_byte_order_mark_is_no_part_of_a_line(tmp_path: Path) -> None:
-    """Some editors begin a file with one."""
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
+    """Some editors begin a file with it."""
     marked = b'\xef\xbb\xbf{"id": "q", "text": "x"}\n'
     [one] = read_sets([labelled_set(tmp_path / "set", marked)])
     assert [query.id for query in one.queries] == ["q"]

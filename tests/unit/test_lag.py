@@ -1,4 +1,4 @@
-"""How long saves took, and how long the oldest pending one has waited."""
+"""The durations of saves, and the waiting time of the oldest pending save, are measured."""
 
 import pytest
 
@@ -15,8 +15,8 @@ def sent(at: float, queue: str = "saves") -> Sent:
     return Sent(hash="", revision=1, queue=queue, at=at, change="added", since=at)
 
 
-def test_saves_are_counted_by_their_duration() -> None:
-    """Each has one place, also the slowest; builds have none."""
+def test_saves_are_counted_by_duration() -> None:
+    """Each save is in one bucket, even the slowest; builds are not counted."""
     lag = Lag()
     lag.note([sent(10.0), sent(9.75), sent(8.0, "builds"), sent(NEVER)], 10.2)
     lag.note([sent(0.0)], 1_000.0)
@@ -30,15 +30,15 @@ def test_saves_are_counted_by_their_duration() -> None:
     assert times.seconds == pytest.approx(0.2 + 0.45 + 1_000)
 
 
-def test_the_oldest_pending_save_has_waited_longest() -> None:
-    """A build and what could not be queued have no part in it."""
+def test_the_waiting_time_is_that_of_the_oldest_pending_save() -> None:
+    """Builds and items that could not be queued are ignored."""
     pending = [sent(90.0), sent(70.0), sent(1.0, "builds"), sent(NEVER, "")]
     assert Lag().times(pending, 100.0).waiting == 30.0
     assert Lag().times([], 100.0) == SaveTimes()
 
 
-def test_what_is_lost_has_waited_since_it_was_sent_first() -> None:
-    """However often it is sent again; another content is another save."""
+def test_a_lost_save_has_waited_since_it_was_first_sent() -> None:
+    """Retries do not reset its waiting time; different content is a new save."""
     ledger, lag, item = Ledger("c"), Lag(), skill("a", "Saved")
 
     def waiting(now: float) -> float:
@@ -52,17 +52,17 @@ def test_what_is_lost_has_waited_since_it_was_sent_first() -> None:
     assert waiting(161.0) == 1.0
 
 
-@pytest.mark.parametrize(("waiting", "is_said"), [(LATE_S - 1, False), (LATE_S, True)])
-def test_searches_say_that_saves_wait(waiting: float, *, is_said: bool) -> None:
-    """Nothing is silently outdated, whatever the workers wait for."""
+@pytest.mark.parametrize(("waiting", "has_notice"), [(LATE_S - 1, False), (LATE_S, True)])
+def test_searches_have_a_notice_if_saves_wait_too_long(waiting: float, *, has_notice: bool) -> None:
+    """Answers are never outdated without a notice."""
     status = WatchStatus(at=1.0, saves=SaveTimes(waiting=waiting))
     notices = KnownSources().after(status, "").every_notice(0)
-    assert (LATE in notices) is is_said
+    assert (LATE in notices) is has_notice
     assert LATE not in KnownSources().after(status.inherited(), "").every_notice(0)
 
 
 def test_a_confirmed_item_is_returned_once() -> None:
-    """So each save is counted once, when the version that was sent last is announced."""
+    """Each save is counted once, when the last version that was sent is announced."""
     ledger, older, newer = Ledger("c"), skill("a", "Older"), skill("a", "Newer")
     for at, item in ((1.0, older), (2.0, newer)):
         ledger.send([item], [], queue="saves", milliseconds=0, now=at)

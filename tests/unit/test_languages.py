@@ -1,6 +1,6 @@
-"""Words in any script are found, and a query in another language finds the shared words."""
+"""Words of any script are found; queries in another language find shared words."""
 
-# ruff: noqa: RUF001 - letters of other scripts are what these tests are of
+# ruff: noqa: RUF001 - these tests are about letters of other scripts
 
 import pytest
 
@@ -57,7 +57,7 @@ def found(catalogue: dict[str, str], text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_name_and_a_description_are_found_in_any_script(name: str) -> None:
-    """As written, and in another case and width."""
+    """A name is also found in upper case and with spaces for underscores."""
     for typed in (name, name.upper(), name.replace("_", " "), SCRIPTS[name]):
         assert found(SCRIPTS, typed)[0] == name
 
@@ -87,18 +87,18 @@ def test_a_name_and_a_description_are_found_in_any_script(name: str) -> None:
     ],
 )
 def test_a_part_of_a_name_is_found_in_any_script(typed: str, name: str) -> None:
-    """Two characters of an unspaced script, or a word of another, with any accents and case."""
+    """A part is two unspaced characters or a word, in any case and with any accents."""
     assert found(SCRIPTS, typed)[0] == name
 
 
 @pytest.mark.parametrize("character", ["搜", "索", "件"])
-def test_one_character_is_found_wherever_it_stands(character: str) -> None:
-    """First, last or within a run of an unspaced script."""
+def test_one_character_of_an_unspaced_name_is_found(character: str) -> None:
+    """It may be the first, the last or an inner character."""
     assert "文件搜索" in found(SCRIPTS, character)
 
 
-def test_words_between_unspaced_text_are_words() -> None:
-    """They are stemmed, and stop words are left out."""
+def test_words_between_unspaced_text_are_separate_terms() -> None:
+    """Such words are stemmed, and stop words are left out."""
     assert terms("リポのissues") == [*terms("リポの"), *terms("issue")]
     assert terms("हिन्दी में") == ["हिन्दी", "में"]
 
@@ -121,7 +121,7 @@ def test_words_between_unspaced_text_are_words() -> None:
     ],
 )
 def test_a_query_in_another_language_finds_names_and_shared_words(typed: str, name: str) -> None:
-    """The shared words count despite the many other words."""
+    """Shared words count although most words of the query are unknown."""
     assert found(ENGLISH, typed)[0] == name
 
 
@@ -136,8 +136,8 @@ def test_a_query_in_another_language_that_shares_nothing_finds_nothing(typed: st
 @pytest.mark.parametrize(
     "typed", ["расскажи про channel", "WIE WIRD DER CHANNEL", "wie wird der channel"]
 )
-def test_a_shared_word_that_is_in_no_name_does_not_count(typed: str) -> None:
-    """A word of a description may mean something else in another language."""
+def test_a_shared_word_counts_only_if_a_name_contains_it(typed: str) -> None:
+    """A word of a description may have another meaning in another language."""
     assert found(ENGLISH, "channel") == ["post_message"]
     assert found(ENGLISH, typed) == []
 
@@ -163,23 +163,23 @@ THEIRS = {
     ],
 )
 def test_in_a_catalogue_of_its_language_every_word_of_a_query_counts(typed: str, name: str) -> None:
-    """Even if it shares a word with the names of other items."""
+    """This holds even if the query shares a word with names of other items."""
     assert found(THEIRS, typed)[0] == name
 
 
 def test_a_foreign_word_that_is_a_command_changes_nothing() -> None:
-    """The others are English words of the catalogue: `du` is a French word and a command."""
+    """`du` is a French word and a command; the other words of the query are English."""
     catalogue = {"disk_free": "Free space of each volume", "folder_size": "Show usage of a folder"}
     assert found(catalogue, "du disk usage folder")[0] == "folder_size"
 
 
 def test_a_foreign_word_in_an_english_sentence_changes_nothing() -> None:
-    """Its words of descriptions still count."""
+    """The other words are still matched with descriptions."""
     assert found(ENGLISH, "show me the meetings of the day in the Café")[0] == "list_events"
 
 
 def test_a_word_of_many_descriptions_and_one_name_is_a_shared_word() -> None:
-    """The name is found however many items have the word."""
+    """The name is found regardless of how many descriptions contain the word."""
     others = {f"read_{at}": "Reads a file of GitHub from GitHub" for at in range(30)}
     typed = "Wie lege ich das auf GitHub an?"
     assert found(others | {"github_search": "Looks it up"}, typed)[0] == "github_search"
@@ -190,7 +190,7 @@ def test_a_word_of_many_descriptions_and_one_name_is_a_shared_word() -> None:
     "query", ["résumé issue review", "café message rota", "Zürich file robots"]
 )
 def test_an_english_word_with_an_accent_is_not_foreign(query: str) -> None:
-    """All words of the query count, and not only those that names have."""
+    """All words of the query count, not only words of names."""
     items = [tool(f"srv__{name}", text) for name, text in ENGLISH.items()]
     engine = keyword_engine(items)
     with_accent = engine.search(Query(text=query, threshold=0.0)).hits
@@ -200,8 +200,8 @@ def test_an_english_word_with_an_accent_is_not_foreign(query: str) -> None:
     ]
 
 
-def test_hiragana_are_mostly_grammar() -> None:
-    """A long text has nearly all particles and endings, whatever it is about."""
+def test_pairs_of_hiragana_count_little() -> None:
+    """They are mostly particles and endings, which occur in any long text."""
     body = "もしわからないならば、どうすればよいですか。曲がらないので、見ればいいのです。"
     engine = keyword_engine(
         [

@@ -1,4 +1,4 @@
-"""The latest scans: what may still exist, and what is not offered any more."""
+"""The latest scans decide which indexed items to keep and which items are still offered."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -26,7 +26,7 @@ from tests.support.builders import Folder, skill, write
 
 
 class Withholding:
-    """A gate that withholds what is named b, and notes what it is asked about."""
+    """A gate that withholds items named b and records its calls."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, list[str], bool, list[str]]] = []
@@ -35,7 +35,7 @@ class Withholding:
     def admit(
         self, source: Source, scan: Scan, *, is_whole: bool, offered: Collection[str]
     ) -> Scan:
-        """The scan without what is named b, which is a problem."""
+        """The scan without the items named b; each of them becomes a problem."""
         if self.error:
             raise StoreError(self.error)
         items = [item.id for item in scan.items]
@@ -49,12 +49,12 @@ class Withholding:
         )
 
     def quarantined(self, source: str) -> int:
-        """As many as the name has characters."""
+        """As many items as the source's name has characters."""
         return len(source)
 
 
-def test_items_are_examined_until_it_is_over() -> None:
-    """A process that ends does not look at thousands first."""
+def test_the_examination_of_items_stops_when_the_process_ends() -> None:
+    """A process that ends does not examine thousands of items first."""
     gate, seen = Mock(), []
     gate.examine = lambda _, items: seen.extend(items)
     folder = Folder("team", "a", "b", "c")
@@ -63,7 +63,7 @@ def test_items_are_examined_until_it_is_over() -> None:
 
 
 def gated(gate: Withholding, *sources: Source) -> LatestScans:
-    """The latest scans of some sources behind a gate."""
+    """The latest scans of some sources with a gate."""
     scans = LatestScans({}, cast("Gate", gate))
     scans.adopt(Catalogue(sources))
     for source in sources:
@@ -72,7 +72,7 @@ def gated(gate: Withholding, *sources: Source) -> LatestScans:
 
 
 def first(scans: LatestScans, indexed: int, *emptied: str) -> SourceState:
-    """The state of the first source, of which some items are indexed."""
+    """The state of the first source if `indexed` of its items are in the index."""
     name = scans.catalogue.sources[0].name
     return scans.status(Counter({name: indexed}), frozenset(emptied))[0]
 
@@ -83,8 +83,8 @@ def state(item: str) -> State:
     return State(item=item, source=source, content_hash="", metadata_hash="", revision=1)
 
 
-def test_items_of_a_source_that_was_not_read_are_kept() -> None:
-    """Until its first scan, and again while it is away; not those of other catalogues."""
+def test_indexed_items_of_an_unread_source_are_kept() -> None:
+    """They are kept before the first scan and after a failed one, unless the source is unknown."""
     folder, scans = Folder("team", "a"), LatestScans({})
     scans.adopt(Catalogue((folder,)))
     assert scans.keeps(state("team/b"))
@@ -97,8 +97,8 @@ def test_items_of_a_source_that_was_not_read_are_kept() -> None:
     assert not scans.keeps(state("other/b"))
 
 
-def test_what_is_read_decides_what_is_offered() -> None:
-    """What is unread may be offered with any hash."""
+def test_only_the_scanned_version_of_an_item_may_be_offered() -> None:
+    """While a source cannot be read, any version of its other items may be offered."""
     folder, scans = Folder("team", "a"), LatestScans({})
     scans.adopt(Catalogue((folder,)))
     scans.add(scan_source(folder))
@@ -114,8 +114,8 @@ def test_what_is_read_decides_what_is_offered() -> None:
     assert scans.may_offer("team/b", "any")
 
 
-def test_a_scan_of_a_source_that_left_is_ignored() -> None:
-    """It may come late."""
+def test_a_scan_of_a_removed_source_is_ignored() -> None:
+    """A scan may end after its source was removed from the catalogue."""
     folder, scans = Folder("team", "a"), LatestScans({})
     scans.adopt(Catalogue(()))
     scans.add(scan_source(folder))
@@ -126,8 +126,8 @@ def test_a_scan_of_a_source_that_left_is_ignored() -> None:
     assert scans.keeps(state("team/a"))
 
 
-def test_the_status_says_how_a_source_is() -> None:
-    """Whether it was read, how much of it is kept without being read, and who may see it."""
+def test_the_status_describes_a_source() -> None:
+    """It states whether the source was read, how many items are stale, and who may see it."""
     folder, scans = Folder("team", "a", "b"), LatestScans({})
     folder.visible_to = ("ops",)
     scans.adopt(Catalogue((folder,)))
@@ -148,8 +148,8 @@ def test_the_status_says_how_a_source_is() -> None:
     assert "unreadable" in state.error
 
 
-def test_a_gate_judges_what_changed() -> None:
-    """What it let pass before still passes; what it withholds is a problem of the source."""
+def test_a_gate_judges_changed_items() -> None:
+    """Unchanged items stay admitted; a withheld item is a problem of its source."""
     folder, gate = Folder("team", "a", "b"), Withholding()
     folder.problems = (warning("", "Its name is odd.", item="team/a"), warning("", "Too many."))
     scans = gated(gate, folder)
@@ -167,8 +167,8 @@ def test_a_gate_judges_what_changed() -> None:
     assert all(problem.sources == ("team",) for problem in found.values())
 
 
-def test_the_scans_are_given_with_what_passed_the_gate() -> None:
-    """In the catalogue's order; a source that failed has no items, one not scanned no scan."""
+def test_admitted_scans_contain_the_items_that_passed_the_gate() -> None:
+    """They follow the catalogue's order. A failed source has no scan; unread ones are left out."""
     away = Folder("away", "a")
     away.is_unreadable = True
     scans = LatestScans({}, cast("Gate", Withholding()))
@@ -182,15 +182,15 @@ def test_the_scans_are_given_with_what_passed_the_gate() -> None:
     assert [item.id for item in second.scan.items] == ["team/a", "team/c"]
 
 
-def test_a_source_offers_something_if_all_of_it_waits() -> None:
-    """It is not taken for an empty one."""
+def test_a_source_whose_items_all_wait_for_review_is_not_empty() -> None:
+    """It is listed among the sources that offer items."""
     scans = gated(Withholding(), Folder("team", "b"), Folder("other"))
     assert not scans.items
     assert scans.offering == {"team"}
 
 
-def test_unreadable_approvals_withhold_what_is_not_trusted() -> None:
-    """The source says why; once they can be read, everything is judged."""
+def test_unreadable_approvals_withhold_untrusted_items() -> None:
+    """The source states the reason. Once the approvals can be read, all its items are judged."""
     for trust, offered in ((Trust.TRUSTED, {"team/a", "team/b"}), (Trust.REVIEW, set[str]())):
         folder, gate = Folder("team", "a", "b"), Withholding()
         folder.trust = trust
@@ -207,8 +207,10 @@ def test_unreadable_approvals_withhold_what_is_not_trusted() -> None:
         assert [one.message for one in scans.problems] == ["It waits."]
 
 
-def test_problems_that_take_long_are_collected_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a share of the time; those that are collected quickly are always current."""
+def test_problems_that_take_long_to_collect_are_collected_rarely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Slow collections take only a share of the time; quickly collected problems are current."""
     clock, spent, cost = 100.0, 0.0, 0.0
 
     def thread_time() -> float:
@@ -239,7 +241,7 @@ def test_problems_that_take_long_are_collected_seldom(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("fault", [SourceError("The disk is away."), PermissionError("a link")])
 def test_a_change_after_a_failed_scan_deletes_nothing(tmp_path: Path, fault: Exception) -> None:
-    """Whatever failed: the next change needs a whole scan; one that comes anyway says nothing."""
+    """After a failure a whole scan is needed, and a change that arrives before it is ignored."""
     for name in ("a", "b"):
         write(tmp_path / f"skills/{name}/SKILL.md", f"---\nname: {name}\ndescription: D.\n---\n")
     [source] = build({"type": "skills", "name": "s", "path": "skills"}, tmp_path)
@@ -259,10 +261,10 @@ def test_a_change_after_a_failed_scan_deletes_nothing(tmp_path: Path, fault: Exc
     assert {*scans.items} == {"s/a", "s/b"}
 
 
-def test_a_fault_of_one_source_is_its_result(
+def test_an_unexpected_error_of_one_source_is_its_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of its scan and of its fetch; the other sources are read."""
+    """Errors of a fetch or a scan are reported for that source; other sources are read."""
     write(tmp_path / "docs/a.md", "# A\n")
     [good] = build({"type": "documents", "name": "g", "path": "docs"}, tmp_path)
     [bad] = build({"type": "documents", "name": "b", "path": "docs"}, tmp_path)
@@ -277,7 +279,7 @@ def test_a_fault_of_one_source_is_its_result(
 
 
 class Unlisted(dict[str, Item]):
-    """Items that can be looked up, and not listed."""
+    """Items that can be looked up but not listed."""
 
     @override
     def keys(self) -> NoReturn:
@@ -288,20 +290,20 @@ class Unlisted(dict[str, Item]):
         raise AssertionError
 
 
-def test_what_is_offered_is_known_without_listing_the_items() -> None:
-    """It is asked at each report and at each save, of a million items too."""
+def test_the_sources_that_offer_items_are_known_without_listing_the_items() -> None:
+    """Each report and each save needs them, even with a million items."""
     folder, scans = Folder("team"), LatestScans({})
     folder.items = {"team/a": skill("team/a")}
     scans.adopt(Catalogue((folder,)))
     scans.add(scan_source(folder))
-    latest = scans._latest["team"]  # nothing outside shows it
+    latest = scans._latest["team"]  # no public attribute holds the items of one source
     latest.passed = Unlisted(latest.passed)
     assert scans.offering == {"team"}
     assert [one.name for one in scans.status(Counter(), frozenset())] == ["team"]
 
 
-def test_a_source_that_is_trusted_now_was_not_asked_yet() -> None:
-    """What it said before it was trusted, that it awaits this, is not said any more."""
+def test_a_newly_trusted_source_is_starting() -> None:
+    """Its earlier error, that it waits for trust, is removed, and its indexed items are kept."""
     before, after = Folder("team"), Folder("team")
     before.is_trusted = False
     before.is_unreadable, before.why = True, "It was found but not run."
@@ -316,8 +318,8 @@ def test_a_source_that_is_trusted_now_was_not_asked_yet() -> None:
     )
 
 
-def test_what_is_said_of_items_comes_before_the_problems_of_files() -> None:
-    """A report has the first problems alone, and those of files are found again."""
+def test_problems_of_items_come_before_problems_of_files() -> None:
+    """A report has only the first problems, and a scan finds problems of files again."""
     folder = Folder("team", "a", "b")
     folder.problems = tuple(warning(f"{at}.md", "It is odd.") for at in range(3))
     scans = gated(Withholding(), folder)

@@ -1,4 +1,4 @@
-"""Following changes gives what following scans gives, through the gate and under policies."""
+"""Applying changes gives the same result as whole scans, with a gate and with policies."""
 
 import tempfile
 from pathlib import Path
@@ -35,8 +35,8 @@ edits = st.one_of(
 )
 
 
-def said(scans: LatestScans) -> object:
-    """What matters of the latest scans."""
+def outcome(scans: LatestScans) -> object:
+    """The items, problems and offering sources of the latest scans."""
     return (
         {item: one.metadata_hash() for item, one in scans.items.items()},
         sorted(map(str, scans.problems)),
@@ -46,8 +46,8 @@ def said(scans: LatestScans) -> object:
 
 @settings(max_examples=20)
 @given(rounds=st.lists(st.lists(edits, min_size=1, max_size=3), min_size=1, max_size=8))
-def test_changes_give_what_scans_give(rounds: list[list[tuple[str, ...]]]) -> None:
-    """Items, problems and quarantine; and no item differs that a change did not name."""
+def test_changes_give_the_same_result_as_scans(rounds: list[list[tuple[str, ...]]]) -> None:
+    """Items and problems are equal, and each changed item is named by its change."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve() / "root"
         root.mkdir()
@@ -71,7 +71,7 @@ def test_changes_give_what_scans_give(rounds: list[list[tuple[str, ...]]]) -> No
             else:
                 named = changing.add(ChangeResult(source=source, change=change, at=1.0))
             scanning.add(scan_source(scanned))
-            assert said(changing) == said(scanning) == said(start("b.sqlite")[1])
+            assert outcome(changing) == outcome(scanning) == outcome(start("b.sqlite")[1])
             differing = {
                 item
                 for item in before.keys() | changing.items.keys()

@@ -1,4 +1,4 @@
-"""How points are divided into writes: a server takes 32 MB at once."""
+"""Points are divided into writes because a server accepts at most 32 MB at once."""
 
 import numpy as np
 
@@ -8,25 +8,25 @@ from tests.support.points import direction, point
 
 
 def sizes(points: list[Point]) -> list[int]:
-    """The number of points of each write."""
+    """The number of points in each write."""
     return [len(chunk) for _, chunk in layout.writes(points)]
 
 
 def test_a_write_has_a_bounded_number_of_points() -> None:
-    """The embedded engine holds Python's lock until a write is done."""
+    """The embedded engine holds Python's global lock until a write is done."""
     points = [point(f"item {n}") for n in range(2 * layout.CHUNK + 1)]
     assert sizes(points) == [layout.CHUNK, layout.CHUNK, 1]
 
 
 def test_a_write_has_points_of_one_revision() -> None:
-    """Its condition names one; older ones are written first."""
+    """A write's condition names one revision; older revisions are written first."""
     points = [point("a", revision=2), point("b", revision=1), point("c", revision=2)]
     written = [(number, [one.item for one, _ in chunk]) for number, chunk in layout.writes(points)]
     assert written == [(1, ["b"]), (2, ["a", "c"])]
 
 
-def test_records_bound_a_write() -> None:
-    """A point that is larger than the bound is written alone."""
+def test_a_write_is_bounded_by_the_size_of_its_records() -> None:
+    """A point that exceeds the bound is written alone."""
     half: dict[str, object] = {"body": "x" * (layout.CHUNK_SIZE // 2 - 200)}
     double: dict[str, object] = {"body": "x" * (layout.CHUNK_SIZE * 2)}
     records = [half, half, half, double, half]
@@ -34,8 +34,8 @@ def test_records_bound_a_write() -> None:
     assert sizes(points) == [2, 1, 1, 1]
 
 
-def test_vectors_bound_a_write() -> None:
-    """So do those of the vector cache."""
+def test_a_write_is_bounded_by_the_size_of_its_vectors() -> None:
+    """The number of points per write of the vector cache follows from the dimension."""
     dimension = layout.CHUNK_SIZE // layout.NUMBER_SIZE // 3
     vector = np.ones(dimension, np.float32)
     assert sizes([point(f"item {n}", vector, record={}) for n in range(5)]) == [3, 2]

@@ -1,4 +1,4 @@
-"""Loading an engine in the background."""
+"""An embedding engine is loaded in the background and retried after a failure."""
 
 import threading
 
@@ -10,7 +10,7 @@ from repertory.embedding.words import WordsEngine
 from repertory.errors import ModelError
 
 
-def test_only_the_first_loading_is_waited_for() -> None:
+def test_only_the_first_attempt_to_load_blocks_a_search() -> None:
     """During a retry, which may be slow, searches continue without the model."""
     now = 0.0
     gate = threading.Event()
@@ -35,8 +35,8 @@ def test_only_the_first_loading_is_waited_for() -> None:
     assert lazy.get() is loaded
 
 
-def test_a_failure_is_not_repeated_at_once_however_long_it_took() -> None:
-    """The pause begins at its end."""
+def test_the_pause_before_a_retry_begins_when_the_attempt_fails() -> None:
+    """An attempt that took longer than the pause is not repeated at once."""
     now = 0.0
     attempts: list[float] = []
     begun = threading.Event()

@@ -1,4 +1,4 @@
-"""The ledger: what is pending, lost and failed, and how far a build is."""
+"""The ledger tracks pending, lost and failed writes and the progress of a build."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ def send(
     at: float = 0.0,
     queue: str = QUEUE,
 ) -> int:
-    """Send items at a time."""
+    """Send items and removals; the revision of the batch."""
     return ledger.send(items, removed, queue=queue, milliseconds=0, now=at)
 
 
@@ -43,7 +43,7 @@ def confirm(ledger: Ledger, *items: Item) -> None:
 
 
 def unclear(ledger: Ledger, before: float, **waiting: int) -> list[str]:
-    """What is to be checked."""
+    """The items to check: sent before a time and probably lost."""
     return ledger.unclear(before, lambda: waiting)
 
 
@@ -55,7 +55,7 @@ def ledger() -> Ledger:
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only three items are a few, which are sent before all others."""
+    """Limit the items that count as a few, which are sent before all others, to three."""
     monkeypatch.setattr(ledger_module, "MAX_SAVED", 3)
 
 
@@ -63,13 +63,13 @@ A, B, C = skill("a"), skill("b"), skill("c")
 
 
 def test_a_new_ledger_has_read_nothing(ledger: Ledger) -> None:
-    """Of its own collection."""
+    """It has the name of its collection, no position and no outstanding items."""
     assert (ledger.collection, ledger.position) == ("c", "")
     assert not ledger.outstanding
 
 
-def test_what_was_sent_before_a_time_is_lost_if_nothing_waits(ledger: Ledger) -> None:
-    """Each item has its own time; while its queue is not empty, it may still arrive."""
+def test_an_item_sent_before_a_time_is_lost_if_its_queue_is_empty(ledger: Ledger) -> None:
+    """While its queue has jobs, it may still arrive; other queues do not matter."""
     send(ledger, A, at=1.0)
     send(ledger, B, at=2.0)
     assert unclear(ledger, 1.0) == []
@@ -79,8 +79,8 @@ def test_what_was_sent_before_a_time_is_lost_if_nothing_waits(ledger: Ledger) ->
     assert unclear(ledger, 3.0, builds=1) == [A.id, B.id]
 
 
-def test_what_was_overtaken_is_lost_however_full_the_queue_is(ledger: Ledger) -> None:
-    """Its queue is in order: if something later was done, it must have had its turn."""
+def test_an_overtaken_item_is_lost_even_if_its_queue_is_full(ledger: Ledger) -> None:
+    """A queue is in order, so a confirmation of a later item means that the earlier one is lost."""
     send(ledger, A, at=1.0)
     send(ledger, B, at=2.0)
     send(ledger, C, at=3.0)
@@ -90,22 +90,22 @@ def test_what_was_overtaken_is_lost_however_full_the_queue_is(ledger: Ledger) ->
 
 
 def test_a_confirmation_of_the_same_batch_overtakes_nothing(ledger: Ledger) -> None:
-    """The jobs of one batch are done by several workers, in any order."""
+    """Several workers do the jobs of one batch, in any order."""
     send(ledger, A, B, at=1.0)
     confirm(ledger, B)
     assert unclear(ledger, 5.0, saves=1) == []
 
 
-def test_another_queue_overtakes_nothing(ledger: Ledger) -> None:
-    """Saves go before builds."""
+def test_a_confirmation_of_another_queue_overtakes_nothing(ledger: Ledger) -> None:
+    """Saves are processed before builds."""
     send(ledger, A, at=1.0, queue=OTHER)
     send(ledger, B, at=2.0)
     confirm(ledger, B)
     assert unclear(ledger, 5.0, builds=1) == []
 
 
-def test_an_older_confirmation_keeps_the_newest_in_mind(ledger: Ledger) -> None:
-    """Confirmations come in any order."""
+def test_a_late_confirmation_does_not_replace_a_newer_one(ledger: Ledger) -> None:
+    """Confirmations come in any order; items between the two have still been overtaken."""
     send(ledger, A, at=1.0)
     send(ledger, B, at=2.0)
     send(ledger, C, at=3.0)
@@ -114,8 +114,8 @@ def test_an_older_confirmation_keeps_the_newest_in_mind(ledger: Ledger) -> None:
     assert unclear(ledger, 5.0, saves=1) == [B.id]
 
 
-def test_an_item_that_is_sent_all_the_time_overtakes_others(ledger: Ledger) -> None:
-    """Its announcements are always of an older version than the last one that was sent."""
+def test_a_confirmation_of_an_older_version_overtakes_others(ledger: Ledger) -> None:
+    """An item that is saved constantly is always confirmed in an older version than the last."""
     send(ledger, A, at=1.0)
     send(ledger, B, at=2.0)
     for number in range(3):
@@ -127,8 +127,8 @@ def test_an_item_that_is_sent_all_the_time_overtakes_others(ledger: Ledger) -> N
     assert B.id in ledger.pending
 
 
-def test_the_queue_is_only_asked_if_it_matters(ledger: Ledger) -> None:
-    """Asking costs a request."""
+def test_the_queue_length_is_read_only_if_it_matters(ledger: Ledger) -> None:
+    """Reading it costs a request."""
     send(ledger, A, at=1.0)
 
     def waiting() -> dict[str, int]:
@@ -137,16 +137,16 @@ def test_the_queue_is_only_asked_if_it_matters(ledger: Ledger) -> None:
     assert ledger.unclear(1.0, waiting) == []
 
 
-def test_what_could_not_be_queued_is_lost_at_once(ledger: Ledger) -> None:
-    """Whatever waits in the queue."""
+def test_an_item_that_could_not_be_queued_is_lost_at_once(ledger: Ledger) -> None:
+    """Jobs that wait in the queue do not delay this."""
     send(ledger, A, B, at=1.0)
     ledger.not_queued([B.id])
     assert (ledger.pending[B.id].queue, ledger.pending[B.id].at) == ("", NEVER)
     assert unclear(ledger, 1.0, saves=1) == [B.id]
 
 
-def test_what_is_lost_is_sent_again_if_it_is_not_there(ledger: Ledger) -> None:
-    """What was written although its announcement was lost is not sent again."""
+def test_a_lost_item_is_sent_again_only_if_it_is_not_stored(ledger: Ledger) -> None:
+    """An item that was stored although its announcement was lost is confirmed instead."""
     revision = send(ledger, A, B, removed=["team/c"], at=1.0)
     ledger.correct([A.id, B.id, C.id], [state_of(A, revision), state_of(C, 0)])
     assert not ledger.outstanding
@@ -154,7 +154,7 @@ def test_what_is_lost_is_sent_again_if_it_is_not_there(ledger: Ledger) -> None:
     assert ledger.counts == {"added": 0, "removed": 0}
 
 
-def test_another_announcement_does_not_confirm_a_newer_write(ledger: Ledger) -> None:
+def test_an_announcement_of_an_older_version_does_not_confirm_a_newer_write(ledger: Ledger) -> None:
     """Only the hash that was sent last confirms an item."""
     newer = skill("a", "Newer")
     send(ledger, A)
@@ -168,7 +168,7 @@ def test_another_announcement_does_not_confirm_a_newer_write(ledger: Ledger) -> 
 
 
 def test_an_unexpected_announcement_is_checked(ledger: Ledger) -> None:
-    """A late write may have come after the last one that was sent."""
+    """A late write may have replaced the version that was sent last."""
     send(ledger, A)
     confirm(ledger, A)
     confirm(ledger, A)
@@ -182,8 +182,8 @@ def test_an_unexpected_announcement_is_checked(ledger: Ledger) -> None:
     assert set(ledger.states) == {A.id}
 
 
-def test_revisions_never_go_back(ledger: Ledger) -> None:
-    """Not after a restart of the ledger, and whatever the time of day says."""
+def test_revisions_never_decrease(ledger: Ledger) -> None:
+    """They exceed all stored and deleted revisions, whatever the clock says."""
     first = ledger.send([A], [], queue=QUEUE, milliseconds=1_000, now=0.0)
     second = send(ledger, A)
     assert (first, second) == (1_000, 1_001)
@@ -195,8 +195,8 @@ def test_revisions_never_go_back(ledger: Ledger) -> None:
     assert (third, send(last, A)) == (5_001, 9_001)
 
 
-def test_what_has_failed_is_not_awaited(ledger: Ledger) -> None:
-    """What is stored of it is read again; it does not count as written."""
+def test_a_failed_item_is_no_longer_pending(ledger: Ledger) -> None:
+    """Its stored state is read again, and it does not count as written."""
     send(ledger, A, B, removed=[C.id])
     assert ledger.fail({A.id: A.metadata_hash(), B.id: "another", C.id: ""}) == set()
     assert set(ledger.pending) == {B.id}
@@ -205,8 +205,8 @@ def test_what_has_failed_is_not_awaited(ledger: Ledger) -> None:
     assert ledger.failed[C.id] == ""
 
 
-def test_what_is_forgiven_may_be_sent_again(ledger: Ledger) -> None:
-    """It is reported once; a failure of another version forgives the earlier one."""
+def test_an_item_that_no_longer_fails_may_be_sent_again(ledger: Ledger) -> None:
+    """A failed item is returned once, when it no longer fails or fails in another version."""
     assert not ledger.fail({A.id: "1", B.id: "1"})
     assert not ledger.fail({A.id: "1", B.id: "1", C.id: "1"})
     assert ledger.fail({A.id: "1", C.id: "1"})
@@ -216,7 +216,7 @@ def test_what_is_forgiven_may_be_sent_again(ledger: Ledger) -> None:
 
 @pytest.mark.usefixtures("few")
 def test_items_are_sent_in_batches(ledger: Ledger) -> None:
-    """The window is refilled when half of it is free, or when the rest fits into it."""
+    """The next batch is due when half of the window is free or the remaining items fit into it."""
     items = [skill(f"s{number}") for number in range(15)]
     ledger.queue(items)
     first, _ = ledger.next_batch(10)
@@ -230,8 +230,8 @@ def test_items_are_sent_in_batches(ledger: Ledger) -> None:
     assert ledger.next_batch(20) == (items[5:14], [])
 
 
-def test_items_wait_until_they_are_sent(ledger: Ledger) -> None:
-    """A batch that could not be sent comes again; removals have no window of their own."""
+def test_a_batch_is_returned_again_until_it_is_sent(ledger: Ledger) -> None:
+    """A batch that could not be sent is returned again with its removals."""
     ledger.load([state_of(C, 1)])
     ledger.queue([A, B], [C.id])
     assert ledger.next_saves(9) == ledger.next_saves(9) == ([A, B], [C.id])
@@ -241,8 +241,8 @@ def test_items_wait_until_they_are_sent(ledger: Ledger) -> None:
 
 
 @pytest.mark.usefixtures("few")
-def test_a_save_waits_for_no_other_items(ledger: Ledger) -> None:
-    """It has a window of its own, also if it was waiting among the others before."""
+def test_a_save_does_not_wait_for_other_items(ledger: Ledger) -> None:
+    """It has its own window, even if the item was already waiting in a build."""
     items = [skill(f"s{number}") for number in range(30)]
     ledger.queue(items)
     send(ledger, *ledger.next_batch(10)[0])
@@ -253,7 +253,7 @@ def test_a_save_waits_for_no_other_items(ledger: Ledger) -> None:
     ledger.queue([], [A.id], compared=[A.id])
     assert ledger.next_saves(10) == ([newer], [A.id])
     assert newer not in ledger.next_batch(40).items
-    ledger.queue([], compared=[newer.id, A.id])  # it was taken back
+    ledger.queue([], compared=[newer.id, A.id])  # the save was undone
     assert ledger.next_saves(10) == ([], [])
     assert ledger.outstanding == 10 + 19
     ledger.queue(items[20:])
@@ -261,7 +261,7 @@ def test_a_save_waits_for_no_other_items(ledger: Ledger) -> None:
 
 
 def test_a_large_removal_does_not_wait_for_a_large_build() -> None:
-    """What is gone would be found for hours, until all that came before is embedded."""
+    """Otherwise removed items would be found for hours, until all earlier items are embedded."""
     ledger = Ledger("c")
     many = [skill(f"s{number}") for number in range(3 * MAX_SAVED)]
     gone = [f"old{number}" for number in range(MAX_SAVED + 1)]
@@ -274,8 +274,8 @@ def test_a_large_removal_does_not_wait_for_a_large_build() -> None:
     assert ledger.next_batch(2 * MAX_SAVED) == ([], [])
 
 
-def test_many_saves_are_sent_in_parts(ledger: Ledger) -> None:
-    """What is pending is bounded, whatever is saved."""
+def test_many_saves_are_sent_in_batches(ledger: Ledger) -> None:
+    """The number of pending items is bounded."""
     many = [skill(f"s{number}") for number in range(2 * MAX_SAVED)]
     for start in range(0, len(many), MAX_SAVED // 2):
         some = many[start : start + MAX_SAVED // 2]
@@ -285,8 +285,8 @@ def test_many_saves_are_sent_in_parts(ledger: Ledger) -> None:
     assert ledger.next_saves(0) == ([], [])
 
 
-def test_progress_counts_what_differs(ledger: Ledger) -> None:
-    """And ``building`` counts all items: those that are there, of those that will be."""
+def test_progress_counts_changes(ledger: Ledger) -> None:
+    """``building`` instead counts the stored items and the final number of items."""
     ledger.load([state_of(A, 1), state_of(C, 1)])
     ledger.queue([skill("a", "Newer"), B, skill("d")])
     assert ledger.progress() == (0, 3)
@@ -295,7 +295,7 @@ def test_progress_counts_what_differs(ledger: Ledger) -> None:
     send(ledger, *ledger.next_saves(9)[0], removed=[C.id])
     assert ledger.progress() == (0, 4)
     assert (ledger.building().done, ledger.building().total) == (0, 3)
-    assert ledger.per_source.total() == 1  # the older a
+    assert ledger.per_source.total() == 1  # the older version of `a`
     assert not ledger.has_items
     confirm(ledger, B)
     assert ledger.per_source.total() == 2
@@ -309,10 +309,10 @@ def test_progress_counts_what_differs(ledger: Ledger) -> None:
     known=st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 3)),
     size=st.integers(1, 9),
 )
-def test_slices_add_up_to_reading_everything(
+def test_comparing_all_slices_equals_reading_everything(
     stored: dict[str, int], known: dict[str, int], size: int
 ) -> None:
-    """Each item that differs is named once; then the ledger is what the collection holds."""
+    """Each item that differs is named once, and the ledger then equals the collection."""
 
     def states(hashes: dict[str, int]) -> list[State]:
         found = [
@@ -339,16 +339,16 @@ def test_slices_add_up_to_reading_everything(
     assert ledger._latest == max([0, *stored.values(), *known.values()])
 
 
-def test_a_slice_is_as_long_as_its_keys_say(ledger: Ledger) -> None:
-    """What is gone is noticed in the slice of its own key alone, however short that is."""
+def test_a_slice_covers_exactly_its_range_of_keys(ledger: Ledger) -> None:
+    """A missing item is noticed only in the slice that contains its key."""
     key = item_key(A.id)
     ledger.load([state_of(A, 1)])
     assert ledger.compare([], 0, key) == ledger.compare([], key + 1, 1 << 96) == set()
     assert ledger.compare([], key, key + 1) == {A.id}
 
 
-def test_a_slice_leaves_what_is_pending() -> None:
-    """Unless it was done and the announcement was lost."""
+def test_a_slice_leaves_pending_items_unchanged() -> None:
+    """A pending item that is stored is confirmed, because its announcement was lost."""
     ledger, [a, b, c] = Ledger("c"), map(skill, "abc")
     send(ledger, c)
     confirm(ledger, c)
@@ -371,10 +371,10 @@ def test_a_slice_leaves_what_is_pending() -> None:
         max_size=12,
     ),
 )
-def test_what_a_build_will_hold_is_counted_step_by_step(
+def test_the_total_of_a_build_is_updated_incrementally(
     stored: set[str], steps: list[tuple[str, set[str], set[str]]]
 ) -> None:
-    """As if all that waits was counted each time."""
+    """It always equals a full count of the stored and waiting items."""
     ledger = Ledger("c")
     ledger.load([state_of(skill(name), 1) for name in stored])
     waiting: dict[str, bool] = {}  # whether it is written

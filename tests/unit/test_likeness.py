@@ -1,4 +1,4 @@
-"""Tools that are easily taken for another server's."""
+"""Tools whose names are easily confused with names of another server's tools are reported."""
 
 import pytest
 from hypothesis import given
@@ -12,8 +12,8 @@ from repertory.sources.configured import Catalogue
 from tests.support.builders import Folder, tool
 
 
-def test_a_tool_that_shadows_another_servers_is_found() -> None:
-    """By its name, however it is written; the later one is named and reported."""
+def test_a_tool_with_the_name_of_another_servers_tool_is_found() -> None:
+    """The spelling of the name does not matter; the later tool is reported."""
     items = [tool("git__create_issue"), tool("gut__createIssue"), tool("git__list_issues")]
     said = "gut__createIssue has the same name as git__create_issue, a tool of another server."
     assert likenesses(items) == ({"gut__createIssue": said}, 0)
@@ -21,14 +21,14 @@ def test_a_tool_that_shadows_another_servers_is_found() -> None:
 
 @pytest.mark.parametrize("name", ["create_isue", "create_issuee", "create_issve", "xcreate_issue"])
 def test_a_tool_whose_name_differs_by_one_letter_is_found(name: str) -> None:
-    """One letter more, less, or another one."""
+    """One letter is added, missing or different."""
     found, _ = likenesses([tool("git__create_issue"), tool(f"gut__{name}")])
     assert list(found) == [f"gut__{name}"]
     assert "one letter from that of git__create_issue" in found[f"gut__{name}"]
 
 
 def test_other_tools_are_not_reported() -> None:
-    """Tools of one server, short names, and names that differ in more."""
+    """Tools of one server, short names, and names with larger differences are not reported."""
     assert likenesses([tool("git__create_issue"), tool("git__create_issues")]) == ({}, 0)
     assert likenesses([tool("git__add"), tool("gut__ads")]) == ({}, 0)
     assert likenesses([tool("git__create_issue"), tool("gut__create_tissues")]) == ({}, 0)
@@ -39,7 +39,7 @@ def test_other_tools_are_not_reported() -> None:
 @given(
     st.lists(st.tuples(st.sampled_from("ab"), st.text("xy", min_size=5, max_size=8)), max_size=9)
 )
-def test_every_tool_with_a_like_name_before_it_is_found(named: list[tuple[str, str]]) -> None:
+def test_every_tool_after_one_with_a_similar_name_is_found(named: list[tuple[str, str]]) -> None:
     """The result equals a comparison of each tool with all before it."""
     tools = [tool(f"{server}{n}__{name}") for n, (server, name) in enumerate(named)]
     expected = {
@@ -55,8 +55,8 @@ def test_every_tool_with_a_like_name_before_it_is_found(named: list[tuple[str, s
     assert likenesses(tools)[0].keys() == expected
 
 
-def test_many_alike_names_are_bounded() -> None:
-    """A hostile server can offer thousands; how many are not listed is said."""
+def test_the_number_of_reported_names_is_bounded() -> None:
+    """A hostile server can offer thousands of them. A last problem counts the unlisted ones."""
     items = [tool(f"a__name_of_{n:04}") for n in range(2_000)]
     items += [tool(f"b__name_of_{n:04}") for n in range(2_000)]
     found, others = likenesses(items)
@@ -66,8 +66,8 @@ def test_many_alike_names_are_bounded() -> None:
     assert last.message.startswith("1,900 more tools have the name of another server's tool")
 
 
-def test_it_is_a_warning_of_the_item() -> None:
-    """``doctor`` and the statistics list it, and name the tool: its file may have many."""
+def test_a_similar_name_is_a_warning_about_the_item() -> None:
+    """The warning names the tool, since the file of its server may define many."""
     folder, scans = Folder("team"), LatestScans({})
     folder.items = {one: tool(one) for one in ("git__create_issue", "gut__create_issue")}
     scans.adopt(Catalogue((folder,)))

@@ -1,4 +1,4 @@
-"""Every regular expression takes linear time, whatever it is given.
+"""Every regular expression takes linear time for any text.
 
 Python's ``re`` keeps the interpreter's lock, so a slow expression stops a whole server.
 """
@@ -19,16 +19,16 @@ ROOT = Path(__file__).parents[2]
 SOURCES = [ROOT / "shared", ROOT / "services", ROOT / "workers"]
 METHODS = {"match", "fullmatch", "search", "sub", "findall", "finditer", "split"}
 
-# Where an expression is made of something else: of a word of a query, of a policy's pattern
-# (``fnmatch`` makes linear ones), of Typer's messages about the user's own command line.
+# Modules that build expressions at run time: from words of a query, from a policy's pattern
+# (``fnmatch`` makes linear ones), or from Typer's messages about the user's own command line.
 MADE_AT_RUN_TIME = {
-    "repertory.review.suspicions",  # of its rules, which test_suspicions measures
+    "repertory.review.suspicions",  # from its rules, which test_suspicions measures
     "repertory.project_search.snippets",
     "repertory.catalogue.policies",
     "repertory_admin.argument_errors",
 }
 
-# A text that each expression matches. Hostile texts are made of it by repeating its parts.
+# Texts that each expression matches. Hostile texts are made by repeating parts of them.
 EXAMPLES = {
     "repertory.backup.files._DATABASE": ["vectors.sqlite", "reviews/a-b.sqlite"],
     "repertory.backup.files._PLAIN": ["keys.json", "workspaces/a.b.json", "audit/audit.jsonl.1"],
@@ -316,7 +316,7 @@ EXAMPLES = {
     "repertory_query.sign_in.openid [a-z_]{1,40}": ["access_denied"],
     "repertory_query.sign_in.person._UNSAFE": ["a b"],
     "repertory_watch.filesystems._ESCAPE": ["a\\040b"],
-    # Those without a name.
+    # Expressions without a name.
     r"repertory.coordination.deltas ([\w/]+)-(\d{1,15})": ["a/b-12"],
     r"repertory.coordination.redis_server (/\d*)?": ["/12"],
     "repertory.embedding.folder [^a-z0-9.]+": ["a b"],
@@ -351,13 +351,13 @@ EXAMPLES = {
 
 
 class Expression:
-    """A regular expression of our code, with the methods that are used on it."""
+    """A regular expression of our code and the methods that are called on it."""
 
     def __init__(self, name: str, pattern: re.Pattern[str], methods: set[str]) -> None:
         self.name, self.pattern, self.methods = name, pattern, methods
 
     def calls(self) -> Iterator[Callable[[str], object]]:
-        """A function for each use, which does all its work."""
+        """A function for each method that is used; it consumes all matches."""
         for method in sorted(self.methods):
             if method == "sub":
                 yield partial(self.pattern.sub, "")
@@ -368,7 +368,7 @@ class Expression:
 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:
-    """Every module of ours, by name."""
+    """The name and the syntax tree of each of our modules."""
     for source in SOURCES:
         for file in sorted(source.rglob("*.py")):
             parts = file.relative_to(source).with_suffix("").parts
@@ -377,7 +377,7 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
 
 @cache
 def expressions() -> tuple[dict[str, Expression], set[str]]:
-    """Every expression that is written in our code, and the modules that make others."""
+    """All expressions that are written in our code, and the modules that build others."""
     found: dict[str, Expression] = {}
     uses: dict[str, set[str]] = {}
     makers = set()
@@ -403,7 +403,7 @@ def expressions() -> tuple[dict[str, Expression], set[str]]:
 
 
 def expression(module: str, method: str, call: ast.Call) -> Expression:
-    """The expression of a call of ``re``, in the names of its module."""
+    """The expression of a call of ``re``, evaluated with the names of its module."""
     names = vars(importlib.import_module(module))
     pattern = eval(ast.unparse(call.args[0]), names)
     given = [word.value for word in call.keywords if word.arg == "flags"]
@@ -416,7 +416,7 @@ def expression(module: str, method: str, call: ast.Call) -> Expression:
 
 
 def hostile(example: str) -> Iterator[Callable[[int], str]]:
-    """Texts of any size: a part of an example is repeated, or a character is put in often."""
+    """Texts of any size: a part of an example is repeated, or a character is inserted often."""
     seen = set()
     for at in range(len(example) + 1):
         parts = [(example[at : at + width], width) for width in (1, 2, 3)]
@@ -433,7 +433,7 @@ def hostile(example: str) -> Iterator[Callable[[int], str]]:
 
 
 def test_every_expression_has_an_example() -> None:
-    """An expression that is added is tested, and each example matches."""
+    """Every new expression must have an example, and each expression matches its example."""
     found, makers = expressions()
     assert set(EXAMPLES) == set(found)
     assert makers == MADE_AT_RUN_TIME
@@ -443,8 +443,8 @@ def test_every_expression_has_an_example() -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_time_grows_with_the_text(name: str) -> None:
-    """A text of 10 or 100 times the size takes about 10 or 100 times as long, at most."""
-    found, _ = expressions()  # not at the import of this module, which each process does
+    """A text of 10 or 100 times the size takes at most about 10 or 100 times as long."""
+    found, _ = expressions()  # not at import time, because each test process imports this module
     slow = [
         (str(call), text(2))
         for example in EXAMPLES[name]

@@ -1,4 +1,4 @@
-"""The links between skills and the tools that they need."""
+"""Skills are linked to the tools that they need."""
 
 from collections.abc import Mapping, Sequence
 
@@ -31,8 +31,8 @@ TOOLS = [
     tool("e\u0301te\u0301__ajouter"),
 ]
 
-# A text of a skill, or its ``allowed-tools`` after ">"; what it needs, and what is missing. Written
-# after the forms that real skills have, each checked by hand.
+# The text of a skill, or its ``allowed-tools`` after ">"; the needed tools; and the missing ones.
+# The texts have the forms of real skills, and each was checked by hand.
 SAMPLE: tuple[tuple[str, str, str], ...] = (
     ("Call mcp__github__create_issue.", "github__create_issue", ""),
     ("Call `mcp__github__create_issue`: it opens one.", "github__create_issue", ""),
@@ -57,7 +57,7 @@ SAMPLE: tuple[tuple[str, str, str], ...] = (
     (">github/close_issue Read", "", "github/close_issue"),
     (">gitlab__create_issue", "", "gitlab__create_issue"),
     ("Ask mcp__jira__search first.", "", "mcp__jira__search"),
-    # in other scripts, and between words of scripts without spaces
+    # names in other scripts, and names between words of scripts without spaces
     ("请用mcp__github__create_issue来创建。", "github__create_issue", ""),
     ("github__create_issueを使う", "github__create_issue", ""),
     ("github__create_issue를 사용", "github__create_issue", ""),
@@ -69,13 +69,13 @@ SAMPLE: tuple[tuple[str, str, str], ...] = (
     ("**wörter__créer_note**", "wörter__créer_note", ""),
     ("# Les wörter\n\n`créer_note`", "wörter__créer_note", ""),
     ("e\u0301te\u0301__ajouter, puis", "e\u0301te\u0301__ajouter", ""),
-    # a name whose server the skill does not name
+    # names whose server the skill does not name
     ("`create_issue` opens it", "", ""),
     ("# Files of GitHub\n\nSee `search_issues` of Sentry", "github__search_issues", ""),
     ("# GitHub and Sentry\n\n`search_issues`", "", ""),
     ("Trackers such as GitHub have issues.\n\n`create_issue`", "", ""),
     ("# Dart\n\n`get_health`", "", ""),
-    # what is no exact identifier in backticks
+    # names that are not an exact identifier in backticks
     ("# GitHub\n\nUse create_issue here", "", ""),
     ("# GitHub\n\n`create_issue(title)`", "", ""),
     ("# GitHub\n\n`client.create_issue`", "", ""),
@@ -121,8 +121,8 @@ def indexed(items: Sequence[Item]) -> KeywordIndex:
     return KeywordIndex.empty().updated((), items)
 
 
-def seen_of(items: Sequence[Item]) -> Lookup:
-    """What a caller sees who sees some items."""
+def visible_items(items: Sequence[Item]) -> Lookup:
+    """The look-up of a caller who sees only some items."""
     known = {item.id: item for item in items}
     return lambda ids: {one: known[one] for one in ids if one in known}
 
@@ -131,22 +131,22 @@ def seen_of(items: Sequence[Item]) -> Lookup:
 def test_a_skill_needs_exactly_the_tools_that_it_mentions(
     text: str, needs: str, missing: str
 ) -> None:
-    """In more than 50 texts no link is false and none is left out."""
+    """In more than 50 texts no link is wrong and no link is missing."""
     asked = told(text)
     items = [*TOOLS, asked, skill("other")]
-    found = links(indexed(items), asked.id, seen_of(items))
+    found = links(indexed(items), asked.id, visible_items(items))
 
     assert found == Links(needs=tuple(needs.split()), missing=tuple(missing.split()))
 
 
 def test_the_sample_is_large_enough() -> None:
-    """At least 50 texts, of which at least a third have links."""
+    """It has at least 50 texts, of which at least a third have links."""
     assert len(SAMPLE) >= 50
     assert sum(bool(needs or missing) for _, needs, missing in SAMPLE) >= len(SAMPLE) / 3
 
 
 def test_allowed_tools_may_be_a_list() -> None:
-    """Values that are no texts are left out."""
+    """Values that are not text are left out."""
     asked = msgspec.structs.replace(
         skill("told"), extra={"allowed-tools": ["mcp__files__search", 7, None, "Read"]}
     )
@@ -157,33 +157,35 @@ def test_allowed_tools_may_be_a_list() -> None:
     assert mentions(msgspec.structs.replace(asked, kind=Kind.DOCUMENT)) == []
 
 
-def test_mentions_are_bounded() -> None:
-    """Each counts once; of many, the first ones."""
+def test_the_number_of_mentions_is_bounded() -> None:
+    """Each tool counts once; of many, the first ones count."""
     many = " ".join(f"mcp__a__b{number}" for number in range(MAX_MENTIONS + 9))
     found = mentions(told(f"{many} {many}"))
     assert [one.tool for one in found] == [f"a__b{number}" for number in range(MAX_MENTIONS)]
 
 
-def test_links_in_words() -> None:
-    """A tool has its parameters; text of authors stays on its line."""
+def test_links_are_described_in_words() -> None:
+    """A tool is shown with its parameters; authors' text cannot start a new line."""
     found = Links(needs=("github__create_issue", "x__y"), missing=("a__\nb",), needed_by=("t/s",))
-    assert link_lines(found, seen_of(TOOLS)) == [
+    assert link_lines(found, visible_items(TOOLS)) == [
         "Needs github__create_issue(title), x__y.",
         "Needs a__ b, not in this catalogue.",
         "Needed by t/s.",
     ]
-    assert link_lines(found, seen_of(TOOLS), "team/told")[1].startswith("team/told needs a__ b")
-    assert link_lines(Links(), seen_of(TOOLS)) == []
+    assert link_lines(found, visible_items(TOOLS), "team/told")[1].startswith(
+        "team/told needs a__ b"
+    )
+    assert link_lines(Links(), visible_items(TOOLS)) == []
     assert link_facts(found)["missing"] == "a__ b"
     assert link_facts(Links()) == {}
 
 
 def test_an_unknown_or_hidden_item_has_no_links() -> None:
-    """The error is that of any unknown item."""
+    """The error for a hidden item equals that for an unknown one."""
     index = indexed(TOOLS)
     for item_id in ("github__create_issue", "nothing"):
         with pytest.raises(UnknownItemError, match="There is no item"):
-            links(index, item_id, seen_of([]))
+            links(index, item_id, visible_items([]))
 
 
 PARTS = [
@@ -206,7 +208,7 @@ LAW_TOOLS = [
     st.data(),
 )
 def test_both_directions_agree(bodies: list[str], tools: list[Item], data: st.DataObject) -> None:
-    """And what a caller does not see is as if it did not exist."""
+    """Items that a caller does not see are treated like items that do not exist."""
     skills = [
         msgspec.structs.replace(told(body), id=f"team/s{number}")
         for number, body in enumerate(bodies)
@@ -214,7 +216,7 @@ def test_both_directions_agree(bodies: list[str], tools: list[Item], data: st.Da
     items = [*skills, *tools]
     visible = [item for item in items if data.draw(st.booleans(), item.id)]
     index, without = indexed(items), indexed(visible)
-    seen = seen_of(visible)
+    seen = visible_items(visible)
     found = {item.id: links(index, item.id, seen) for item in visible}
 
     needs = {(one, tool) for one in found for tool in found[one].needs}
@@ -224,8 +226,8 @@ def test_both_directions_agree(bodies: list[str], tools: list[Item], data: st.Da
     assert found == {item.id: links(without, item.id, seen) for item in visible}
 
 
-def test_skills_that_mean_a_namesake_take_no_places() -> None:
-    """However many mention a tool of the same name of another server."""
+def test_skills_that_need_a_namesake_do_not_count_against_the_limit() -> None:
+    """Many skills may mention a tool with the same name of another server."""
     others = [
         skill(f"a{number}", "", "# Sentry\n\n`search_issues`") for number in range(MAX_SKILLS + 50)
     ]
@@ -245,11 +247,11 @@ def test_skills_that_mean_a_namesake_take_no_places() -> None:
 
 
 def test_the_cost_does_not_grow_with_the_catalogue() -> None:
-    """A look-up reads the linked items alone, in both directions."""
+    """A look-up reads only the linked items, in both directions."""
     asked = told("mcp__files__search")
     more = [skill(f"more-{number}", body="search files `read_file`") for number in range(300)]
     items = [*TOOLS, asked, *more, *(tool(f"s{number}__do_it") for number in range(300))]
-    index, seen, read = indexed(items), seen_of(items), list[str]()
+    index, seen, read = indexed(items), visible_items(items), list[str]()
 
     def counted(ids: Sequence[str]) -> Mapping[str, Item]:
         read.extend(ids)
@@ -260,8 +262,8 @@ def test_the_cost_does_not_grow_with_the_catalogue() -> None:
     assert len(read) == 5  # each of the two items for each direction, and the tool itself
 
 
-def test_mentions_are_no_words_of_a_search() -> None:
-    """Neither completions nor corrections of a query reach them."""
+def test_mentions_are_not_searchable_words() -> None:
+    """No word, completion or correction of a query matches them."""
     index = indexed([told(">mcp__zorblax__quuxly")])
 
     assert index.mentioning("@@zorblax__quuxly") == [0]

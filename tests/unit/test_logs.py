@@ -1,4 +1,4 @@
-"""The log lines of services."""
+"""Services log JSON lines, or sentences in a terminal."""
 
 import json
 import logging
@@ -7,8 +7,8 @@ import sys
 from repertory.logs import JsonLines, PlainLines
 
 
-def test_a_line_is_an_event_and_its_fields() -> None:
-    """Each line is one JSON object, whatever the fields hold."""
+def test_a_line_contains_an_event_and_its_fields() -> None:
+    """Each line is one JSON object; values that JSON cannot express become text."""
     record = logging.makeLogRecord(
         {"name": "repertory.x", "levelname": "INFO", "msg": "done", "items": 3, "odd": {1}}
     )
@@ -18,7 +18,7 @@ def test_a_line_is_an_event_and_its_fields() -> None:
     assert "trace" not in line
 
 
-def test_a_line_break_and_a_lone_surrogate_stay_on_their_line() -> None:
+def test_a_line_break_or_a_lone_surrogate_does_not_split_a_line() -> None:
     """A hostile name cannot start a new line."""
     record = logging.makeLogRecord({"msg": "read", "file": "a\n{}\ud800"})
     text = JsonLines().format(record)
@@ -27,7 +27,7 @@ def test_a_line_break_and_a_lone_surrogate_stay_on_their_line() -> None:
 
 
 def test_an_exception_is_logged_with_its_trace() -> None:
-    """The trace is one field."""
+    """The stack trace is one field of the line."""
     try:
         raise ValueError("It broke.")
     except ValueError:
@@ -36,13 +36,13 @@ def test_an_exception_is_logged_with_its_trace() -> None:
 
 
 def plain(**fields: object) -> str:
-    """The line of a record for people, without its time."""
+    """The line that a terminal shows for a record, without its time."""
     record = logging.makeLogRecord({"levelno": logging.INFO, **fields})
     return PlainLines().format(record).split(" ", 1)[1]
 
 
 def test_a_terminal_shows_sentences() -> None:
-    """The usual events have their own; others are shown with their fields."""
+    """Usual events have their own sentences; others are shown with their fields."""
     request = {"method": "GET", "route": "/search", "status": 200, "ms": 7.3, "caller": "me"}
     assert plain(msg="request", **request) == "GET /search: status 200, 7.3 ms"
     assert plain(msg="index_opened", collection="c", items=3) == "3 items can be searched"
@@ -50,8 +50,8 @@ def test_a_terminal_shows_sentences() -> None:
     assert plain(msg="ending") == "Ending"
 
 
-def test_a_warning_in_a_terminal_says_that_it_is_one() -> None:
-    """On one line, without control characters."""
+def test_a_terminal_labels_warnings() -> None:
+    """A warning is one line without control characters."""
     line = plain(
         msg="source_polled", levelno=logging.WARNING, levelname="WARNING", reason="a\n\x1b"
     )

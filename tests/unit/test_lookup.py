@@ -1,4 +1,4 @@
-"""Items are looked up by id or unique name, and similar ones are suggested for an unknown id."""
+"""Items are looked up by id or unique name; for an unknown id, similar ids are suggested."""
 
 import pytest
 
@@ -19,12 +19,12 @@ ITEMS = [
 
 
 def index_of(*items: object) -> KeywordIndex:
-    """An index of these items, or of all."""
+    """An index of the given items, or of all ITEMS."""
     return KeywordIndex.empty().updated((), items or ITEMS)  # type: ignore[arg-type]
 
 
-def test_an_item_is_returned_whole() -> None:
-    """By its id, or by a name that no other item has."""
+def test_an_item_is_found_by_its_id_or_its_unique_name() -> None:
+    """The error for a shared name lists the ids; the error for an unknown name advises a search."""
     assert item(hybrid_engine(ITEMS), "mail__send") == ITEMS[3]
     assert item(hybrid_engine(ITEMS), "write_file") == ITEMS[2]
     with pytest.raises(UnknownItemError, match=r"use files__send or mail__send\.$"):
@@ -33,8 +33,8 @@ def test_an_item_is_returned_whole() -> None:
         item(hybrid_engine(ITEMS), "zzqx")
 
 
-def test_the_items_that_a_filter_allows_are_listed_by_id() -> None:
-    """All of them without a filter."""
+def test_matching_items_are_listed_in_order_of_their_ids() -> None:
+    """Without a filter, all items are listed."""
     index = index_of()
     assert [one.id for one in entries(index, Filter(servers=("files",)))] == [
         "files__read_file",
@@ -45,12 +45,12 @@ def test_the_items_that_a_filter_allows_are_listed_by_id() -> None:
 
 
 def test_without_an_index_nothing_is_suggested() -> None:
-    """Nothing may be indexed yet."""
+    """There may be no index yet."""
     assert close_to(None, "read") == []
 
 
-def test_an_id_identifies_its_item_though_another_is_called_like_it() -> None:
-    """A name does if no other item has it."""
+def test_an_id_takes_precedence_over_an_equal_name() -> None:
+    """A name identifies an item only if no other item has it."""
     index = index_of(skill("send"), tool("a__team/send"), tool("a__post"))
     assert index.entry(row_of(index, "team/send")).id == "team/send"
     assert index.entry(row_of(index, "post")).id == "a__post"
@@ -58,8 +58,8 @@ def test_an_id_identifies_its_item_though_another_is_called_like_it() -> None:
         row_of(index_of(skill("send"), tool("a__send")), "SEND")
 
 
-def test_of_many_items_of_one_name_a_few_are_listed() -> None:
-    """They are examples of what to say."""
+def test_the_error_for_a_shared_name_lists_a_few_ids() -> None:
+    """A few examples show which form of id is expected."""
     index = index_of(*(tool(f"server{number}__list") for number in range(9)))
     with pytest.raises(UnknownItemError) as caught:
         row_of(index, "list")
@@ -77,12 +77,12 @@ def test_of_many_items_of_one_name_a_few_are_listed() -> None:
     ],
 )
 def test_the_most_similar_names_are_suggested(unknown: str, close: list[str]) -> None:
-    """Those like the whole id, or else like the name in it."""
+    """Ids similar to the whole text are suggested, or else names similar to the name in it."""
     assert close_to(index_of(), unknown)[: len(close) or 1] == close
 
 
-def test_a_few_items_are_suggested_for_a_long_id() -> None:
-    """The message stays short."""
+def test_the_number_of_suggestions_and_the_length_of_the_error_are_bounded() -> None:
+    """The error stays short even for a very long id."""
     index = index_of(*(tool(f"a__list_{'x' * number}") for number in range(1, 9)))
     assert len(close_to(index, "list")) == MAX_SUGGESTED
     with pytest.raises(UnknownItemError) as caught:

@@ -1,4 +1,4 @@
-"""Reading the MCP configurations of all agent hosts."""
+"""The MCP configurations of all supported agent hosts are read."""
 
 import json
 import os
@@ -20,12 +20,12 @@ from tests.support.builders import write
 
 
 def read(path: Path, text: str) -> dict[str, ServerConfig]:
-    """Return the servers of one file by name."""
+    """The servers of one file by name."""
     return {server.name: server for server in read_files([write(path, text)]).servers}
 
 
-def test_claude(tmp_path: Path) -> None:
-    """Claude Desktop and Claude Code: a command with its environment, an address with headers."""
+def test_claude_files_define_commands_and_addresses(tmp_path: Path) -> None:
+    """Claude Desktop and Claude Code: commands have an environment, addresses have headers."""
     servers = read(
         tmp_path / ".mcp.json",
         """{"mcpServers":{
@@ -55,18 +55,18 @@ def test_claude(tmp_path: Path) -> None:
         ("null", OAuthClient()),
     ],
 )
-def test_a_client_that_was_registered_by_hand(
+def test_a_manually_registered_oauth_client_is_read(
     tmp_path: Path, oauth: str, client: OAuthClient
 ) -> None:
-    """Claude Code and Gemini: the secret is a variable, and is not shown."""
+    """Claude Code and Gemini: the secret is a variable and not part of the representation."""
     text = f'{{"mcpServers": {{"a": {{"url": "https://x/mcp", "oauth": {oauth}}}}}}}'
     server = read(tmp_path / ".mcp.json", text)["a"]
     assert (server.fault, server.oauth) == ("", client)
     assert "${S}" not in repr(server.oauth)
 
 
-def test_claude_user_file(tmp_path: Path) -> None:
-    """The top-level servers of ``~/.claude.json`` are read; the rest is ignored."""
+def test_the_top_level_servers_of_the_claude_user_file_are_read(tmp_path: Path) -> None:
+    """The rest of ``~/.claude.json`` is ignored."""
     text = '{"projects": {"/a": {"history": []}}, "mcpServers": {"a": {"command": "a"}}}'
     assert list(read(tmp_path / ".claude.json", text)) == ["a"]
 
@@ -80,15 +80,17 @@ def test_claude_user_file(tmp_path: Path) -> None:
         (None, Transport.HTTP),
     ],
 )
-def test_cursor_addresses(tmp_path: Path, kind: str | None, transport: Transport) -> None:
-    """Cursor: every spelling of a type, and a missing type."""
+def test_cursor_addresses_may_have_any_spelling_of_a_type(
+    tmp_path: Path, kind: str | None, transport: Transport
+) -> None:
+    """An address without a type uses streamable HTTP."""
     entry = {"type": kind, "url": "https://x/mcp", "auth": {"CLIENT_ID": "${env:ID}"}}
     text = json.dumps({"mcpServers": {"a": entry}})
     assert read(tmp_path / ".cursor/mcp.json", text)["a"].transport is transport
 
 
-def test_cursor_command(tmp_path: Path) -> None:
-    """Cursor: an ``envFile`` and a working directory."""
+def test_cursor_commands_may_have_an_env_file_and_a_working_directory(tmp_path: Path) -> None:
+    """The workspace is the folder above ``.cursor``."""
     server = read(
         tmp_path / ".cursor/mcp.json",
         '{"mcpServers":{"a":{"command":"a","envFile":".env","cwd":"sub","env":{"N":"${env:NAME}"}}}}',
@@ -97,8 +99,8 @@ def test_cursor_command(tmp_path: Path) -> None:
     assert server.env == {"N": "${env:NAME}"}
 
 
-def test_vs_code(tmp_path: Path) -> None:
-    """VS Code: its name for the table, inputs, and the workspace above ``.vscode``."""
+def test_vs_code_files_are_read(tmp_path: Path) -> None:
+    """VS Code calls the table ``servers``; the workspace is the folder above ``.vscode``."""
     servers = read(
         tmp_path / ".vscode/mcp.json",
         """{"inputs":[{"type":"promptString","id":"tok","description":"API token","password":true}],
@@ -113,8 +115,8 @@ def test_vs_code(tmp_path: Path) -> None:
     assert servers["fs"].workspace == str(tmp_path)
 
 
-def test_codex(tmp_path: Path) -> None:
-    """Codex: TOML, variables passed on by name, seconds to start; an empty list filters none."""
+def test_codex_commands_are_read(tmp_path: Path) -> None:
+    """Codex passes on variables by name and counts in seconds; an empty list filters nothing."""
     server = read(
         tmp_path / ".codex/config.toml",
         """[mcp_servers.gh]
@@ -134,8 +136,8 @@ tool_timeout_sec = 60.0
     assert (server.include, server.timeout, server.call_timeout) == ((), 10.0, 60.0)
 
 
-def test_codex_address(tmp_path: Path) -> None:
-    """Codex: literal headers, headers from the environment, and a bearer token."""
+def test_codex_addresses_are_read(tmp_path: Path) -> None:
+    """Codex has literal headers, headers from the environment, and a bearer token."""
     server = read(
         tmp_path / "config.toml",
         """[mcp_servers.api]
@@ -157,8 +159,8 @@ startup_timeout_ms = 2500
     assert (server.transport, server.timeout) == (Transport.HTTP, 2.5)
 
 
-def test_gemini(tmp_path: Path) -> None:
-    """Gemini: httpUrl is HTTP and url is SSE, milliseconds, tool lists, and excluded servers."""
+def test_gemini_files_are_read(tmp_path: Path) -> None:
+    """Gemini's httpUrl is HTTP and its url is SSE; it has milliseconds and excluded servers."""
     servers = read(
         tmp_path / ".gemini/settings.json",
         """{"theme": "dark",
@@ -175,8 +177,8 @@ def test_gemini(tmp_path: Path) -> None:
     assert (servers["events"].include, servers["events"].exclude) == (("a",), ("b",))
 
 
-def test_windsurf_and_cline(tmp_path: Path) -> None:
-    """Windsurf writes ``serverUrl``, Cline a timeout in seconds."""
+def test_windsurf_and_cline_files_are_read(tmp_path: Path) -> None:
+    """Windsurf writes ``serverUrl``, and Cline a timeout in seconds."""
     servers = read(
         tmp_path / "mcp_config.json",
         """{"mcpServers": {"web": {"serverUrl": "https://x/mcp"},
@@ -186,14 +188,14 @@ def test_windsurf_and_cline(tmp_path: Path) -> None:
     assert servers["local"].timeout == 60.0
 
 
-def test_toolscript(tmp_path: Path) -> None:
-    """``.toolscript.json`` is read like ``.mcp.json``."""
+def test_toolscript_files_are_read_like_claude_files(tmp_path: Path) -> None:
+    """``.toolscript.json`` has the format of ``.mcp.json``."""
     text = '{"mcpServers": {"a": {"command": "a", "args": ["b"]}}}'
     assert read(tmp_path / ".toolscript.json", text)["a"].args == ("b",)
 
 
-def test_comments_and_trailing_commas(tmp_path: Path) -> None:
-    """Comments and trailing commas are ignored, except inside strings."""
+def test_comments_and_trailing_commas_are_ignored(tmp_path: Path) -> None:
+    """Inside strings they are kept."""
     servers = read(
         tmp_path / "mcp.json",
         """\ufeff// the servers
@@ -206,8 +208,8 @@ def test_comments_and_trailing_commas(tmp_path: Path) -> None:
     assert servers["a"].headers == {"H": '/* , } */ " // ,]'}
 
 
-def test_later_files_win(tmp_path: Path) -> None:
-    """If several files define a server, the last entry counts, with all files as origins."""
+def test_later_files_take_precedence(tmp_path: Path) -> None:
+    """The last entry for a server counts, and the server lists all files as origins."""
     first = write(
         tmp_path / "1.json", '{"mcpServers": {"a": {"command": "old"}, "b": {"command": "b"}}}'
     )
@@ -221,8 +223,8 @@ def test_later_files_win(tmp_path: Path) -> None:
     assert servers["b"].origins == (str(first),)
 
 
-def test_disabled(tmp_path: Path) -> None:
-    """A later file can disable a server or enable it again."""
+def test_a_later_file_can_disable_or_enable_a_server(tmp_path: Path) -> None:
+    """Both ``disabled`` and ``enabled`` are read."""
     on = write(
         tmp_path / "1.json", '{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}}'
     )
@@ -244,8 +246,8 @@ def test_disabled(tmp_path: Path) -> None:
         ('"npx"', "Expected `object`"),
     ],
 )
-def test_broken_entry(tmp_path: Path, entry: str, reason: str) -> None:
-    """An invalid entry is a fault of its server only, with file and line."""
+def test_an_invalid_entry_is_a_fault_of_its_server(tmp_path: Path, entry: str, reason: str) -> None:
+    """The fault names the file and the line; other servers are not affected."""
     path = tmp_path / "mcp.json"
     servers = read(path, f'{{"mcpServers": {{\n"good": {{"command": "a"}},\n"bad": {entry}}}}}')
     assert reason in servers["bad"].fault
@@ -254,8 +256,8 @@ def test_broken_entry(tmp_path: Path, entry: str, reason: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a\x1b[31mb", "x" * 200])
-def test_broken_name(tmp_path: Path, name: str) -> None:
-    """An unprintable name is a fault with a printable message."""
+def test_an_unprintable_name_is_a_fault(tmp_path: Path, name: str) -> None:
+    """The message of the fault is printable."""
     path = write(tmp_path / "mcp.json", json.dumps({"mcpServers": {name: {"command": "a"}}}))
     [server] = read_files([path]).servers
     assert server.fault.isprintable()
@@ -275,8 +277,10 @@ def test_broken_name(tmp_path: Path, name: str) -> None:
         ("config.toml", b"[mcp_servers.a]\ncommand = \n", "config.toml:2: "),
     ],
 )
-def test_broken_file(tmp_path: Path, name: str, content: bytes, place: str) -> None:
-    """An unreadable file is an error with the file and, if known, the line."""
+def test_an_unreadable_file_is_an_error(
+    tmp_path: Path, name: str, content: bytes, place: str
+) -> None:
+    """The error names the file and, if known, the line."""
     path = tmp_path / name
     path.write_bytes(content)
     with pytest.raises(ConfigurationError) as caught:
@@ -284,35 +288,35 @@ def test_broken_file(tmp_path: Path, name: str, content: bytes, place: str) -> N
     assert str(caught.value).startswith(str(tmp_path / place))
 
 
-def test_missing_file(tmp_path: Path) -> None:
-    """A missing file is an error that names it."""
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    """The error names the file."""
     with pytest.raises(ConfigurationError, match=r"none\.json cannot be read"):
         read_files([tmp_path / "none.json"])
 
 
-def test_other_than_a_plain_file(tmp_path: Path) -> None:
-    """A pipe is an error, without waiting for a writer."""
+def test_a_pipe_is_an_error(tmp_path: Path) -> None:
+    """The reader does not wait for a writer."""
     os.mkfifo(tmp_path / "pipe.json")
     message = r"pipe\.json cannot be read: it is not a regular file"
     with pytest.raises(ConfigurationError, match=message):
         read_files([tmp_path / "pipe.json"])
 
 
-def test_files_without_servers(tmp_path: Path) -> None:
-    """A file that is empty or has only other settings has no servers."""
+def test_a_file_may_have_no_servers(tmp_path: Path) -> None:
+    """It may be empty or have only other settings."""
     assert read(tmp_path / "a.json", "") == {}
     assert read(tmp_path / "b.json", '{"theme": "dark"}') == {}
 
 
-def test_repr_keeps_secrets(tmp_path: Path) -> None:
-    """The representation of a server contains no possible secret."""
+def test_the_representation_of_a_server_contains_no_secret(tmp_path: Path) -> None:
+    """Arguments, variables and headers may all be secrets."""
     entry = {"command": "a", "args": ["s3cret"], "env": {"K": "s3cret"}, "headers": {"H": "s3cret"}}
     text = json.dumps({"mcpServers": {"a": entry}})
     assert "s3cret" not in repr(read(tmp_path / "mcp.json", text)["a"])
 
 
 @pytest.mark.parametrize(
-    ("line", "ours"),
+    ("line", "is_repertory"),
     [
         ("repertory mcp", True),
         ("/usr/bin/repertory serve", True),
@@ -327,10 +331,13 @@ def test_repr_keeps_secrets(tmp_path: Path) -> None:
         ("uvx repertory[offline] init mcp", False),
     ],
 )
-def test_launches_repertory(line: str, ours: bool) -> None:
-    """Repertory is recognised in every form of its command, and other programs are not."""
+def test_commands_that_launch_repertory_are_recognised(line: str, is_repertory: bool) -> None:
+    """Every form of its command is recognised, and other programs are not."""
     command, *args = line.split()
-    assert launches_repertory(ServerConfig(name="a", command=command, args=tuple(args))) is ours
+    assert (
+        launches_repertory(ServerConfig(name="a", command=command, args=tuple(args)))
+        is is_repertory
+    )
 
 
 @pytest.mark.parametrize(
@@ -356,10 +363,10 @@ def test_launches_repertory(line: str, ours: bool) -> None:
         ),
     ],
 )
-def test_the_digest_is_of_what_is_read(
+def test_the_digest_covers_only_the_servers_of_a_file(
     tmp_path: Path, name: str, text: str, beside: str, other: str
 ) -> None:
-    """What a host keeps beside its servers is no change of them."""
+    """A change of other settings of the host does not change it."""
     path = tmp_path / name
     digest = servers_digest(path, text.encode())
     assert digest == servers_digest(path, beside.encode())
@@ -368,13 +375,13 @@ def test_the_digest_is_of_what_is_read(
     assert read_files([path]).digests == {path: {digest, digest_of(text.encode())}}
 
 
-def test_the_digest_of_a_file_that_cannot_be_read_is_of_all_of_it(tmp_path: Path) -> None:
-    """Any change of it is one."""
+def test_the_digest_of_an_invalid_file_covers_its_whole_content(tmp_path: Path) -> None:
+    """Any change of the file changes the digest."""
     assert servers_digest(tmp_path / "a.json", b"[") == digest_of(b"[")
 
 
-def test_claude_code_keeps_servers_of_single_folders(tmp_path: Path) -> None:
-    """Those of the folder count, over those of all folders, and start in it."""
+def test_claude_code_servers_of_a_single_folder_are_read(tmp_path: Path) -> None:
+    """They take precedence over the servers of all folders, and start in their folder."""
     folder = tmp_path / "project"
     document = {
         "mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}},
@@ -397,6 +404,6 @@ def test_claude_code_keeps_servers_of_single_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"mcpServers": null}', '{"mcpServers": {}, "mcp": null}'])
-def test_a_null_is_nothing(tmp_path: Path, text: str) -> None:
-    """It is no error."""
+def test_a_null_table_has_no_servers(tmp_path: Path, text: str) -> None:
+    """It is not an error."""
     assert read(tmp_path / "a.json", text) == {}

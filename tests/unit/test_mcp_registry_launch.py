@@ -1,4 +1,4 @@
-"""Documents of an MCP registry as command lines: what they run, and what they cannot do."""
+"""Documents of an MCP registry become command lines, and hostile documents are refused."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ NAME = "io.github.acme/tracker"
 
 
 def read(document: object) -> Listed:
-    """A document as a registry answers it."""
+    """A document as an entry of a registry's answer."""
     found = listed({"server": document, "_meta": {OFFICIAL: {"status": "active"}}})
     assert found is not None
     return found
 
 
 def launch(**fields: Any) -> Launch:  # noqa: ANN401 - JSON
-    """How the first package or remote of a server is used."""
+    """The launch of the first package or remote of a server."""
     one = read(server(NAME, **fields)).server
     return launch_of(one, choices(one)[0])
 
@@ -49,20 +49,20 @@ def package(kind: str, identifier: str, version: str = "1.2.0", **fields: Any) -
     ],
 )
 def test_a_package_is_pinned(one: dict[str, Any], line: str) -> None:
-    """Each kind is run by its own program, with a list of arguments."""
+    """Each kind of package is run by its own program, with a list of arguments."""
     entry = launch(packages=[one]).entry
     assert [entry["command"], *entry["args"]] == line.split()
 
 
-def test_an_image_without_a_digest_is_named() -> None:
-    """Its tag can be moved."""
+def test_an_image_without_a_digest_has_a_note() -> None:
+    """Its tag may later refer to another image."""
     assert "no digest" in launch(packages=[package("oci", "acme/tracker")]).notes[0]
     pinned = package("oci", f"acme/tracker@sha256:{'0' * 64}", "")
     assert launch(packages=[pinned]).notes == ()
 
 
-def test_arguments_of_the_document() -> None:
-    """Fixed ones, defaults, and inputs by name; optional ones without a value are left out."""
+def test_arguments_of_a_document_are_passed() -> None:
+    """They have fixed values, defaults or inputs; optional ones without a value are left out."""
     one = npm(
         runtimeArguments=[{"type": "named", "name": "--loglevel", "value": "error"}],
         packageArguments=[
@@ -84,8 +84,8 @@ def test_arguments_of_the_document() -> None:
     assert launch(packages=[one]).entry["args"] == [*line.split(), *more]
 
 
-def test_options_of_a_container() -> None:
-    """Each has its value, so that nothing is taken for the image."""
+def test_each_option_of_a_container_is_followed_by_its_value() -> None:
+    """Otherwise docker could take a value for the image."""
     arguments = [
         {"type": "named", "name": "--mount", "value": "type=bind,src=/a,dst=/b"},
         {"type": "positional", "value": "-w"},
@@ -98,8 +98,8 @@ def test_options_of_a_container() -> None:
     assert found == line.split()
 
 
-def test_the_environment_is_asked_for_by_name() -> None:
-    """Secrets and required values are references, whatever the document gives."""
+def test_secrets_and_required_variables_are_references() -> None:
+    """Defaults of secrets in the document are ignored."""
     variables = [
         {"name": "TOKEN", "isRequired": True, "isSecret": True, "default": "literal-secret"},
         {"name": "LEVEL", "default": "info"},
@@ -124,8 +124,8 @@ def test_the_environment_is_asked_for_by_name() -> None:
     assert "literal-secret" not in str(found) + str(image)
 
 
-def test_remotes() -> None:
-    """Streamable HTTP and SSE, with headers and parts of the URL that the user gives."""
+def test_a_remote_has_headers_and_user_defined_parts_of_its_url() -> None:
+    """The first of several remotes is used."""
     headers = [
         {
             "name": "Authorization",
@@ -228,14 +228,14 @@ def test_remotes() -> None:
     ],
 )
 def test_hostile_documents_are_refused(fields: dict[str, Any]) -> None:
-    """No options in the place of names, no other index, no variables of the user's, no shell."""
+    """They cannot set options, another index, steering variables, or the user's variables."""
     with pytest.raises(ValueError, match=r"."):
         launch(**fields)
 
 
 @given(st.text(max_size=60), st.text(max_size=30))
 def test_a_package_is_one_argument(identifier: str, version: str) -> None:
-    """Whatever its name and version are, it is refused, or one argument that is no option."""
+    """Any package name and version is refused or becomes one argument that is not an option."""
     for kind in ("npm", "pypi", "oci", "nuget"):
         try:
             found = launch(packages=[package(kind, identifier, version)]).entry
@@ -261,12 +261,12 @@ def test_a_package_is_one_argument(identifier: str, version: str) -> None:
     ],
 )
 def test_invalid_documents_are_left_out(document: object) -> None:
-    """One such document costs itself, not the page that lists it."""
+    """The other documents of a page are still listed."""
     assert listed({"server": document}) is None
 
 
 def test_descriptions_are_cleaned() -> None:
-    """They are shown on a terminal."""
+    """A terminal shows them, so control characters and line breaks are removed."""
     one = read(server(NAME, description="a\x1b[31m\nb" + "x" * 1_000)).server
     assert "\x1b" not in one.description
     assert "\n" not in one.description

@@ -1,4 +1,4 @@
-"""Answers over MCP that every version of the protocol allows, and that lose no hit."""
+"""Answers over MCP are valid in every version of the protocol and lose no hits."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,36 +21,36 @@ from tests.support.hybrid_search import hybrid_engine
 
 
 class Stub:
-    """A backend that answers calls with one result, and whose store may be away."""
+    """A backend that answers calls with one result and whose store may be unavailable."""
 
     def __init__(self, result: object = None) -> None:
         self.result = result
         self.error: Exception | None = None
 
     def call(self, _tool: str, _arguments: Mapping[str, Any]) -> CallResult:
-        """The result."""
+        """The configured result."""
         return CallResult(content=[], structured_content=self.result)
 
     def search(self, query: Query) -> Answer:
-        """Two skills."""
+        """The answer over two skills."""
         return hybrid_engine([skill("keys", "Rotate keys"), skill("locks", "Oil locks")]).search(
             query
         )
 
     def items(self, _ids: Sequence[str]) -> dict[str, Any]:
-        """Nothing."""
+        """No items."""
         return {}
 
     def links(self, item_id: str) -> Links:
-        """A missing tool; of the first skill only an error."""
+        """A missing tool, or the error for the first skill."""
         if self.error and item_id == "team/keys":
             raise self.error
         return Links(missing=("mcp__vault__lock",))
 
 
 @pytest.mark.parametrize("result", [[1, 2], "ok", 3, True])
-def test_data_that_is_no_object_is_a_text(result: object) -> None:
-    """Older versions allow objects alone; a refused answer would look like a failed call."""
+def test_a_result_that_is_not_an_object_is_text(result: object) -> None:
+    """Older versions allow only objects; a rejected answer would look like a failed call."""
     found = catalogue._call(cast("Backend", Stub(result)), {"tool": "a__b"})
     assert found.structured_content is None
     [text] = found.content
@@ -59,8 +59,8 @@ def test_data_that_is_no_object_is_a_text(result: object) -> None:
 
 
 @pytest.mark.parametrize("result", [{"a": 1}, None])
-def test_an_object_stays(result: object) -> None:
-    """As it is, and a text says it, too: many hosts show their models the text alone."""
+def test_a_result_that_is_an_object_is_structured_and_text(result: object) -> None:
+    """Many hosts show their models only the text."""
     found = catalogue._call(cast("Backend", Stub(result)), {"tool": "a__b"})
     texts = [json.loads(one.text) for one in found.content if isinstance(one, TextContent)]
     assert texts == ([result] if result else [])
@@ -68,8 +68,8 @@ def test_an_object_stays(result: object) -> None:
 
 
 @pytest.mark.parametrize("error", [StoreError("Away."), UnknownItemError("It is gone.")])
-def test_links_that_cannot_be_read_take_no_hit_away(error: Exception) -> None:
-    """The words of a query answer while the store is away."""
+def test_hits_are_returned_without_links_that_cannot_be_read(error: Exception) -> None:
+    """A keyword search also works while the store is unavailable."""
     stub = Stub()
     stub.error = error
     given = {"query": "rotate keys", "detail": True, "threshold": 0.0}
@@ -107,8 +107,8 @@ Third.
 """
 
 
-def test_sections_of_one_title_are_read_together() -> None:
-    """Each after the heading above it, and none twice; a single one comes alone."""
+def test_sections_with_the_same_title_are_returned_together() -> None:
+    """Each comes once, after its parent heading; a single section comes without it."""
     assert reading._section(skill("a", body=BODY), "## EXAMPLE") == (
         "# Part one\n\n## Example\n\nFirst.\n\n### Example\n\nInner.\n\n"
         "# Part two\n\n## example\n\nSecond.\n\n# Example\n\nThird."
@@ -116,8 +116,8 @@ def test_sections_of_one_title_are_read_together() -> None:
     assert reading._section(skill("a", body=BODY), "Other") == "## Other\n\nNot this."
 
 
-def test_a_section_is_cut_as_a_whole_text_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The hint leaves out what is too long itself; without a shorter section it has none."""
+def test_a_long_section_is_cut_like_a_whole_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint lists only sections that are short enough; without any, there is no hint."""
     monkeypatch.setattr(reading, "MAX_TEXT_LENGTH", 30)
     item = skill("a", body=BODY)
     end = " The resource skill://team/a/SKILL.md has all of it.]"
@@ -130,8 +130,8 @@ def test_a_section_is_cut_as_a_whole_text_is(monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
-def test_the_schema_of_a_tool_is_cut_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its resource is the whole."""
+def test_the_definition_of_a_tool_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The resource of the tool contains the whole definition."""
     monkeypatch.setattr(reading, "MAX_TEXT_LENGTH", 100)
     item = tool("lab__mix", "Mix. " * 99)
     backend = cast("Backend", Shown(item))
@@ -143,12 +143,12 @@ def test_the_schema_of_a_tool_is_cut_too(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 class Shown(Stub):
-    """A backend of one item."""
+    """A backend with one item."""
 
     def __init__(self, item: Item) -> None:
         super().__init__()
         self._item = item
 
     def item(self, _: str) -> Item:
-        """The item."""
+        """The only item."""
         return self._item

@@ -1,4 +1,4 @@
-"""The source of an MCP server, without launching it."""
+"""Tests of the source of an MCP server that do not launch the server."""
 
 import json
 import subprocess
@@ -24,8 +24,8 @@ def config(path: Path, **servers: object) -> Path:
     return path
 
 
-def test_build(tmp_path: Path) -> None:
-    """An entry builds one source for each server of its merged files; paths may be relative."""
+def test_an_entry_builds_one_source_per_server(tmp_path: Path) -> None:
+    """The servers of all its files are merged; paths may be relative."""
     config(tmp_path / "1.json", b={"command": "b"}, a={"command": "a"})
     config(tmp_path / "2.json", c={"url": "https://c/mcp"})
     sources = build({"type": "mcp", "config": ["1.json", "2.json"]}, tmp_path)
@@ -40,15 +40,15 @@ def test_build(tmp_path: Path) -> None:
     "entry",
     [{}, {"config": 7}, {"config": "a.json", "colour": "red"}, {"config": "a.json", "timeout": 0}],
 )
-def test_wrong_entry(tmp_path: Path, entry: dict[str, Any]) -> None:
-    """An entry with a missing, unknown or invalid option is rejected."""
+def test_an_invalid_entry_is_rejected(tmp_path: Path, entry: dict[str, Any]) -> None:
+    """An option is missing, unknown or invalid."""
     config(tmp_path / "a.json", a={"command": "a"})
     with pytest.raises(ConfigurationError, match="mcp"):
         build({"type": "mcp", **entry}, tmp_path)
 
 
-def test_discovered_only(tmp_path: Path) -> None:
-    """A server that was only found is not run; the message says how to trust it."""
+def test_an_untrusted_server_is_not_run(tmp_path: Path) -> None:
+    """The error contains the command that trusts the file."""
     ran = tmp_path / "ran"
     path = config(tmp_path / "a.json", a={"command": "touch", "args": [str(ran)]})
     [source] = build({"type": "mcp", "config": str(path)}, tmp_path)
@@ -58,16 +58,16 @@ def test_discovered_only(tmp_path: Path) -> None:
     assert not ran.exists()
 
 
-def test_broken_server(tmp_path: Path) -> None:
-    """A server with an invalid entry cannot be read, so its indexed items are kept."""
+def test_a_server_with_an_invalid_entry_cannot_be_read(tmp_path: Path) -> None:
+    """A scan is an error, so its indexed items are kept."""
     path = config(tmp_path / "a.json", a={"command": 7})
     [source] = build({"type": "mcp", "config": str(path), "trusted": True}, tmp_path)
     with pytest.raises(SourceError, match="is invalid"):
         source.scan()
 
 
-def test_repertory_itself(tmp_path: Path) -> None:
-    """Repertory does not index itself, with a warning; so it needs no trust."""
+def test_repertory_does_not_index_itself(tmp_path: Path) -> None:
+    """A warning says so, and the entry needs no trust."""
     path = config(tmp_path / "a.json", me={"command": "uvx", "args": ["repertory", "mcp"]})
     [source] = build({"type": "mcp", "config": str(path), "trusted": True}, tmp_path)
     scan = source.scan()
@@ -83,22 +83,24 @@ def test_repertory_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "own", [{"command": "/opt/repertory", "args": ["mcp"]}, {"url": "https://team.example/mcp"}]
 )
-def test_what_connects_a_host_is_no_source(tmp_path: Path, own: dict[str, object]) -> None:
-    """The entry that `repertory connect` writes is left out, and awaits no trust."""
+def test_the_entry_that_connects_a_host_to_repertory_is_not_a_source(
+    tmp_path: Path, own: dict[str, object]
+) -> None:
+    """The entry that `repertory connect` writes is left out."""
     path = config(tmp_path / "a.json", repertory=own, other={"command": "x"})
     sources = build({"type": "mcp", "config": str(path), "trusted": True}, tmp_path)
     assert [source.name for source in sources] == ["other"]
 
 
-def test_needs_input() -> None:
-    """The message for a missing input names the variable to set."""
+def test_a_missing_input_is_an_error() -> None:
+    """The error names the variable to set."""
     server = ServerConfig(name="a", command="a", args=("${input:never-set}",))
     with pytest.raises(SourceError, match="needs input: set MCP_INPUT_NEVER_SET"):
         McpServer(server, trusted=True).scan()
 
 
-def test_nothing_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither identity nor location holds a value of the environment, a header or a URL's key."""
+def test_identity_and_location_contain_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of the environment, headers and keys in a URL are secrets."""
     monkeypatch.setenv("TOKEN", SECRET)
     for server in (
         ServerConfig(name="a", command="a", args=("--key", SECRET), env={"K": SECRET}),
@@ -113,8 +115,8 @@ def test_nothing_secret_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
         assert SECRET not in json.dumps(source.identity()) + source.location + repr(server)
 
 
-def test_location() -> None:
-    """The location is the command, or the URL without possible keys."""
+def test_the_location_is_the_command_or_the_url() -> None:
+    """Possible keys are removed from the URL."""
     assert McpServer(ServerConfig(name="a", command="npx", args=("-y",))).location == "npx"
     url = "https://u:p@mcp.example.com:99/s/0a1b2c3d4e5f6a7b8c9d0e/tools?k=v#f"
     source = McpServer(ServerConfig(name="a", transport=Transport.HTTP, url=url))
@@ -133,22 +135,22 @@ def test_location() -> None:
         {"exclude": ("delete_*",)},
     ],
 )
-def test_identity_differs(change: dict[str, Any]) -> None:
-    """Another command, folder or filter is another identity."""
+def test_another_command_folder_or_filter_changes_the_identity(change: dict[str, Any]) -> None:
+    """Names of variables are also part of the identity."""
     one: dict[str, Any] = {"name": "a", "command": "c", "args": ("x",), "env": {"K": "1"}}
     first, second = ServerConfig(**one), ServerConfig(**(one | change))
     assert McpServer(first).identity() != McpServer(second).identity()
 
 
-def test_identity_is_the_same() -> None:
-    """A rotated secret, another timeout and another file keep the identity."""
+def test_another_secret_timeout_or_file_keeps_the_identity() -> None:
+    """The name, the command and the names of variables are equal."""
     first = ServerConfig(name="a", command="c", env={"K": "1"}, timeout=1, origins=("x",))
     second = ServerConfig(name="a", command="c", env={"K": "2"}, timeout=2, origins=("y",))
     assert McpServer(first).identity() == McpServer(second).identity()
 
 
-def test_the_sdk_is_imported_late() -> None:
-    """Building sources imports neither the SDK nor an event loop."""
+def test_building_a_source_does_not_import_the_sdk() -> None:
+    """Nor is an event loop imported."""
     check = (
         "import sys, repertory.sources.mcp.entry;"
         "print({'mcp', 'anyio', 'httpx2'} & set(sys.modules))"
@@ -157,17 +159,17 @@ def test_the_sdk_is_imported_late() -> None:
     assert done.stdout.strip() == "set()"
 
 
-def test_a_scan_is_cancelled_also_while_the_sdk_is_imported(
+def test_a_scan_can_be_cancelled_while_the_sdk_is_imported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The import takes a second, in which Ctrl-C was lost: the server was asked nevertheless."""
+    """The import takes a second; a cancellation in that time must prevent the request."""
     source = McpServer(ServerConfig(name="a", command="a"), trusted=True)
 
     def list_tools(_: ServerConfig, given_up: Future[None]) -> NoReturn:
         raise SourceError("It was given up." if given_up.cancelled() else "It was asked.")
 
     class Imported(ModuleType):
-        """The module that asks servers, of which a scan is cancelled while it is imported."""
+        """A client module whose import cancels the scan."""
 
         def __getattr__(self, name: str) -> object:
             source.cancel()

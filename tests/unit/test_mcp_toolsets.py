@@ -1,4 +1,4 @@
-"""Toolsets of the MCP server: their tools, definitions, and summaries of the catalogue."""
+"""Toolsets of the MCP server have tools, definitions, and summaries of the catalogue."""
 
 import re
 from collections import Counter
@@ -26,7 +26,7 @@ ALL = [tool for toolset in Toolset for tool in tools_of([toolset], Values)]
 
 
 def entry(number: int, kind: Kind, **more: Any) -> Entry:  # noqa: ANN401 - of any type
-    """An entry of the index."""
+    """An entry of the index with some fields; the others are empty."""
     fields: dict[str, Any] = dict.fromkeys(Entry.__struct_fields__, "") | {"tags": ()}
     return Entry(**fields | {"id": str(number), "kind": kind, **more})
 
@@ -48,12 +48,12 @@ def entry(number: int, kind: Kind, **more: Any) -> Entry:  # noqa: ANN401 - of a
     ],
 )
 def test_each_toolset_has_its_tools_in_order(toolset: Toolset, names: list[str]) -> None:
-    """The order is always the same."""
+    """The names and the order of the tools are fixed."""
     assert [tool.function.name for tool in tools_of([toolset], Values)] == names
 
 
 def test_toolsets_can_be_joined_unless_two_tools_share_a_name() -> None:
-    """The error names both toolsets and the tool; naming one twice is allowed."""
+    """The error names both toolsets and the tool. A toolset may be named twice."""
     joined = tools_of([Toolset.SKILLS, Toolset.CATALOGUE, Toolset.SKILLS], Values)
 
     assert len(joined) == len({tool.function.name for tool in joined}) == 6
@@ -64,15 +64,15 @@ def test_toolsets_can_be_joined_unless_two_tools_share_a_name() -> None:
 @pytest.mark.parametrize(
     "toolset", [one for one in Toolset if one is not Toolset.SKILLS], ids=lambda one: one.value
 )
-def test_every_vendor_accepts_the_names(toolset: Toolset) -> None:
-    """All but those that contracts fix."""
+def test_tool_names_are_valid_for_every_vendor(toolset: Toolset) -> None:
+    """Only the skills toolset has names with dots, because external contracts fix them."""
     for tool in tools_of([toolset], Values):
         assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", tool.function.name)
 
 
 @pytest.mark.parametrize("tool", ALL, ids=lambda tool: tool.function.name)
 def test_every_definition_is_complete(tool: Tool) -> None:
-    """A title, a description, a valid schema of an object, and a name that MCP allows."""
+    """It has a title, a description, an object schema, and a name that MCP allows."""
     definition = tool.definition("")
     schema = definition.input_schema
 
@@ -96,10 +96,10 @@ def test_every_definition_is_complete(tool: Tool) -> None:
     ],
 )
 def test_annotations_describe_effects(name: str, hints: tuple[bool, ...], scope: Scope) -> None:
-    """Read-only, destructive, idempotent, open world; tools that write need the scope call.
+    """The hints are: read-only, destructive, idempotent, open world. Tools that write need `call`.
 
-    Hints that are left out have the values of the specification. A read-only tool has no use for
-    the second and the third.
+    Missing hints have the defaults of the specification. The second and the third hint do not
+    matter for read-only tools.
     """
     tool = next(tool for tool in ALL if tool.function.name == name)
     annotations = tool.definition("").annotations or ToolAnnotations()
@@ -118,7 +118,7 @@ def test_annotations_describe_effects(name: str, hints: tuple[bool, ...], scope:
 
 
 def test_the_settings_are_the_defaults_of_a_search() -> None:
-    """The schema contains them."""
+    """The schema of the tool contains the configured limit and threshold."""
     search = tools_of([Toolset.CATALOGUE], lambda: Values(limit=7, threshold=0.5))[0]
     properties = search.function.parameters["properties"]
 
@@ -127,7 +127,7 @@ def test_the_settings_are_the_defaults_of_a_search() -> None:
 
 
 def test_the_description_of_the_search_summarises_the_catalogue() -> None:
-    """Counts of kinds and sources, with the largest first; no tag, for a stranger wrote it."""
+    """It counts kinds and sources, largest first. It has no tags, which strangers may write."""
     entries = [
         entry(1, Kind.SKILL, source="team", tags=("pdf", "git")),
         entry(2, Kind.SKILL, source="user", tags=("git",)),
@@ -163,8 +163,8 @@ def test_the_description_of_the_search_summarises_the_catalogue() -> None:
         "obey\n",
     ],
 )
-def test_a_name_with_room_for_a_sentence_is_not_shown(name: str) -> None:
-    """The configuration of a cloned project names its sources; what is not shown is counted."""
+def test_a_source_name_that_could_be_a_sentence_is_not_shown(name: str) -> None:
+    """A cloned project chooses its source names. Hidden names are only counted."""
     sources = {name: 3, "team": 2, "my-own_skills": 1}
 
     def said(**kinds: dict[str, int]) -> str:
@@ -176,7 +176,7 @@ def test_a_name_with_room_for_a_sentence_is_not_shown(name: str) -> None:
 
 
 def words(entries: Sequence[Entry]) -> str:
-    """The contents of a catalogue of some entries."""
+    """The summary of a catalogue with some entries."""
     kinds: dict[str, Counter[str]] = {}
     for one in entries:
         kinds.setdefault(one.kind, Counter())[one.source] += 1
@@ -188,7 +188,7 @@ def words(entries: Sequence[Entry]) -> str:
 def test_a_summary_is_short_and_contains_no_instructions(
     given: list[tuple[Kind, str, str]],
 ) -> None:
-    """For any texts of authors: one line of bounded length, without their sentences."""
+    """For any texts of authors, it is one line of bounded length without their sentences."""
     entries = [
         entry(number, kind, source=name, server=name, tags=(tag,))
         for number, (kind, name, tag) in enumerate(given)

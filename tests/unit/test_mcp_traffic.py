@@ -1,4 +1,4 @@
-"""What a server wrote before it failed, and which line of it says why."""
+"""The line that states the cause is found in the output of a failed MCP server."""
 
 import pytest
 
@@ -71,8 +71,8 @@ acme.ConfigError: Set ACME_KEY
         (PYTHON_CHAIN, "acme.ConfigError: Set ACME_KEY"),
     ],
 )
-def test_the_line_that_says_why(written: str, said: str) -> None:
-    """It is the last one, but not what Node.js, npm, uv or Python writes after the error."""
+def test_the_last_line_that_states_an_error_is_shown(written: str, said: str) -> None:
+    """Lines that Node.js, npm, uv or Python write after the error are skipped."""
     traffic = Traffic()
     traffic.add_stderr(written.encode())
     assert traffic.last_stderr == said

@@ -1,4 +1,4 @@
-"""Answers of MCP servers that are too large to be taken apart."""
+"""Invalid answers of MCP servers are repaired or replaced by an error."""
 
 import json
 
@@ -7,8 +7,8 @@ import pytest
 from repertory.sources.mcp.unreadable_answers import MAX_SIZE, mended
 
 
-def test_half_a_character_costs_nothing() -> None:
-    """A tool with half an emoji is kept beside one that is left out; any other answer is whole."""
+def test_a_lone_surrogate_is_replaced() -> None:
+    """The tool with the surrogate is kept; only a tool with invalid JSON is left out."""
     half, bad = r'{"name": "half", "description": "\ud83d"}', '{"name": "bad", "x": "\\x"}'
     form = '{"jsonrpc": "2.0", "id": 3, "result": {"tools": [%s]}}'
     complaints: list[str] = []
@@ -30,8 +30,8 @@ def test_half_a_character_costs_nothing() -> None:
     "form",
     ['{"id": 3, "jsonrpc": "2.0", "result": %s}', '{"jsonrpc": "2.0", "result": %s, "id" : 3 }\n'],
 )
-def test_a_large_unreadable_answer_ends_the_wait(form: str) -> None:
-    """Its request gets an error, wherever its id stands."""
+def test_a_large_unreadable_answer_becomes_an_error(form: str) -> None:
+    """The request must not wait until its timeout; the id may be at the start or the end."""
     tools = f'{{"tools": [{{"name": "\\ud800", "description": "{"x" * MAX_SIZE}"}}]}}'
     answer = mended((form % tools).encode(), [])
     assert answer is not None
@@ -41,7 +41,7 @@ def test_a_large_unreadable_answer_ends_the_wait(form: str) -> None:
 
 
 @pytest.mark.parametrize("end", ['"id": 3', '"of": {"id": 3}', '"id": 3, "other": 4'])
-def test_only_an_id_of_the_answer_is_taken(end: str) -> None:
-    """Nothing is answered for a request that a large answer does not name at its start or end."""
+def test_only_an_id_at_the_start_or_the_end_of_a_large_answer_is_read(end: str) -> None:
+    """Without such an id there is no answer; an id of an inner object does not count."""
     text = f'{{"text": "\\ud800{"x" * MAX_SIZE}", {end}}}'
     assert (mended(text.encode(), []) is not None) is (end == '"id": 3')

@@ -1,4 +1,4 @@
-"""Resolving the variables of a server's configuration."""
+"""Variables in the configuration of an MCP server are resolved, and secrets are masked."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ ENVIRONMENT = {"VAR": "value", "EMPTY": "", "MCP_INPUT_MY_TOKEN": "t0ken"}
 
 
 def launch_of(server: ServerConfig, environment: dict[str, str]) -> Launch:
-    """How a server is launched with an environment."""
+    """The launch of a server with an environment."""
     return fill_in(msgspec.structs.replace(server, environment=environment))
 
 
@@ -38,8 +38,8 @@ def launch_of(server: ServerConfig, environment: dict[str, str]) -> Launch:
         ("$VAR ${no name} ${} $", "$VAR ${no name} ${} $"),
     ],
 )
-def test_references(text: str, expected: str) -> None:
-    """Every form of reference is resolved; other text is unchanged."""
+def test_every_form_of_reference_is_resolved(text: str, expected: str) -> None:
+    """Other text is unchanged."""
     server = ServerConfig(name="a", command=text, args=(text,), workspace="/work space")
     launch = launch_of(server, ENVIRONMENT)
     assert launch.command == expected
@@ -47,7 +47,7 @@ def test_references(text: str, expected: str) -> None:
 
 
 def test_values_are_not_resolved_again() -> None:
-    """The value of a variable is not resolved again."""
+    """A value that looks like a reference is literal text."""
     launch = launch_of(ServerConfig(name="a", command="${X}"), {"X": "${Y}", "Y": "no"})
     assert launch.command == "${Y}"
 
@@ -59,15 +59,15 @@ def test_values_are_not_resolved_again() -> None:
         ("${input:my-key}", "The MCP server a needs input: set MCP_INPUT_MY_KEY"),
     ],
 )
-def test_missing(text: str, message: str) -> None:
-    """A reference without a value is an error that names what to set."""
+def test_a_reference_without_a_value_is_an_error(text: str, message: str) -> None:
+    """The error names the variable to set."""
     with pytest.raises(SourceError) as caught:
         launch_of(ServerConfig(name="a", url="https://x", headers={"H": text}), ENVIRONMENT)
     assert message in str(caught.value)
 
 
-def test_environment(tmp_path: Path) -> None:
-    """A server's own variables override those of its file and those passed on by name."""
+def test_a_servers_own_variables_take_precedence(tmp_path: Path) -> None:
+    """They override variables of the file, which override those passed on by name."""
     (tmp_path / ".env").write_text(
         "# comment\nexport A=1\nB = 'two words' \nC=\"x=y\"\n\nnot a line\nE=\nVAR=file\n"
     )
@@ -89,15 +89,15 @@ def test_environment(tmp_path: Path) -> None:
     }
 
 
-def test_missing_env_file(tmp_path: Path) -> None:
-    """A missing ``envFile`` is an error that names it."""
+def test_a_missing_env_file_is_an_error(tmp_path: Path) -> None:
+    """The error names the file."""
     server = ServerConfig(name="a", command="a", env_file="none.env", workspace=str(tmp_path))
     with pytest.raises(SourceError, match=r"none\.env of the MCP server a cannot be read"):
         launch_of(server, {})
 
 
-def test_redact() -> None:
-    """Every resolved value, every header and its token is masked in a text."""
+def test_secrets_are_masked() -> None:
+    """Resolved values, variables, credentials of a URL, headers and their tokens are secrets."""
     server = ServerConfig(
         name="a",
         command="a",
@@ -125,13 +125,13 @@ def test_redact() -> None:
     ids=["header", "environment", "address", "argument"],
 )
 def test_a_word_of_a_secret_is_masked(server: ServerConfig) -> None:
-    """A server may repeat the token alone, without the word before it."""
+    """A server may repeat only the token without the word before it."""
     launch = launch_of(server, {"AUTH": "Bearer lit-token"})
     assert launch.redact("invalid token: lit-token!") == "invalid token: ***!"
 
 
-def test_secrets_within_secrets_leave_nothing() -> None:
-    """The longest one is masked first; what is too short to be a secret stays."""
+def test_a_secret_that_contains_another_is_masked_completely() -> None:
+    """The longest secret is masked first; values that are too short to be secrets stay."""
     env = {"A": "abcd", "B": "abcdef", "C": "xyz", "D": "word", "E": "keyword"}
     launch = launch_of(ServerConfig(name="a", command="a", env=env), {})
     assert launch.redact("abcdef, abcd, abc, xyz") == "***, ***, abc, xyz"
@@ -139,7 +139,7 @@ def test_secrets_within_secrets_leave_nothing() -> None:
 
 
 def test_credentials_of_an_address_are_masked_as_written_and_decoded() -> None:
-    """A library may show either; the host and the path stay."""
+    """A library may show either form; the host and the path stay."""
     url = "https://us%40er:pa%2Fss@host/path?key=a%20b%2Fc&other=second"
     launch = launch_of(ServerConfig(name="a", url=url), {})
     for secret in ("us%40er", "us@er", "pa%2Fss", "pa/ss", "a%20b%2Fc", "a b/c", "second"):
@@ -148,21 +148,21 @@ def test_credentials_of_an_address_are_masked_as_written_and_decoded() -> None:
 
 
 def test_the_credentials_of_a_proxy_are_masked() -> None:
-    """A process inherits the proxies of our environment, and may show them in an error."""
+    """A process inherits the proxy variables and may show them in an error."""
     proxies = {"HTTPS_PROXY": "http://anna:pass-word@proxy:80", "no_proxy": "localhost"}
     launch = launch_of(ServerConfig(name="a", command="a"), proxies)
     assert launch.redact("http://anna:pass-word@proxy:80") == "http://***:***@proxy:80"
     assert launch.redact("localhost") == "localhost"
 
 
-def test_a_value_may_contain_what_separates_values() -> None:
-    """The first question mark begins the query, and the first equals sign a value."""
+def test_a_value_in_a_url_may_contain_separators() -> None:
+    """The query begins at the first question mark, and a value after the first equals sign."""
     launch = launch_of(ServerConfig(name="a", url="https://host/path?key=se?cret=part"), {})
     assert launch.redact("[se?cret=part]") == "[***]"
 
 
 def test_an_address_and_its_headers_are_resolved() -> None:
-    """They are sent as they are then."""
+    """The representation of the launch contains none of the values."""
     server = ServerConfig(name="a", url="https://${VAR}/mcp", headers={"X-Key": "a ${VAR}"})
     launch = launch_of(server, ENVIRONMENT)
     assert launch.url == "https://value/mcp"
@@ -170,8 +170,8 @@ def test_an_address_and_its_headers_are_resolved() -> None:
     assert repr(launch) == "Launch(…)"
 
 
-def test_what_a_server_is_at_its_authorization_server_is_resolved() -> None:
-    """Its id and its secret may be variables; no message contains the secret."""
+def test_the_id_and_the_secret_of_an_oauth_client_are_resolved() -> None:
+    """The secret is masked in messages."""
     oauth = OAuthClient(client_id="id-${VAR}", client_secret="${SECRET}", callback_port=8080)
     server = ServerConfig(name="a", url="https://x", oauth=oauth, sign_ins="/data")
     launch = launch_of(server, {"VAR": "value", "SECRET": "hidden"})
@@ -181,15 +181,15 @@ def test_what_a_server_is_at_its_authorization_server_is_resolved() -> None:
 
 
 def test_an_env_file_over_its_limit_is_refused(tmp_path: Path) -> None:
-    """Half of an environment is worse than none; the message says why."""
+    """Reading only a part of it would give a wrong environment; the error states the limit."""
     (tmp_path / ".env").write_text("A=1\n# " + "x" * MAX_ENV_FILE_SIZE)
     server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
     with pytest.raises(SourceError, match="it has more than 1,048,576 bytes"):
         launch_of(server, {})
 
 
-def test_an_env_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    """The message says what it should be; a mark of UTF-8 at its beginning is no part of a name."""
+def test_an_env_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
+    """A byte order mark at its beginning is not part of a name."""
     file = tmp_path / ".env"
     server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
     file.write_bytes("A=1\n".encode("utf-16"))
@@ -212,14 +212,14 @@ def test_an_env_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_quotes_around_a_value_are_left_out(tmp_path: Path, written: str, expected: str) -> None:
-    """Only a pair of them, and nothing else that a value begins and ends with."""
+    """Only a pair of quotes is removed."""
     (tmp_path / ".env").write_text(f"A={written}\n")
     server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
     assert launch_of(server, {}).env == {"A": expected}
 
 
-def test_an_env_file_that_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
-    """A pipe without a writer."""
+def test_an_env_file_that_is_a_pipe_is_refused(tmp_path: Path) -> None:
+    """The reader does not wait for a writer."""
     os.mkfifo(tmp_path / ".env")
     server = ServerConfig(name="a", command="a", env_file=".env", workspace=str(tmp_path))
     with pytest.raises(SourceError, match="it is not a regular file"):
@@ -227,7 +227,7 @@ def test_an_env_file_that_is_no_file_is_refused_without_waiting(tmp_path: Path) 
 
 
 def test_an_env_file_adds_to_the_variables_that_are_passed_on(tmp_path: Path) -> None:
-    """The configuration's own values go before both."""
+    """Values of the configuration itself take precedence over both."""
     (tmp_path / ".env").write_text("VAR=of the file\nB=2\nC=3\n")
     server = ServerConfig(
         name="a",
@@ -242,7 +242,7 @@ def test_an_env_file_adds_to_the_variables_that_are_passed_on(tmp_path: Path) ->
 
 
 def test_an_empty_variable_counts_only_without_a_default() -> None:
-    """A variable that is set to nothing is set; a process inherits from the whole environment."""
+    """An empty value is not a missing one. A process inherits the whole environment."""
     launch = launch_of(
         ServerConfig(name="a", command="${EMPTY}", cwd="sub", workspace="/w"), ENVIRONMENT
     )
@@ -252,13 +252,14 @@ def test_an_empty_variable_counts_only_without_a_default() -> None:
 
 
 def test_an_environment_file_must_be_the_trusted_one(tmp_path: Path) -> None:
-    """It can make any program run other code, so a changed one needs new trust."""
+    """It can make any program run other code, so a changed file needs new trust."""
     file = tmp_path / ".env"
     file.write_text("KEY=value\n")
     server = ServerConfig(
         name="a", env_file=".env", workspace=str(tmp_path), origins=(str(tmp_path / ".mcp.json"),)
     )
-    assert launch_of(server, {}).env == {"KEY": "value"}  # of a file that the user named
+    # The user named this configuration, so no digest is required.
+    assert launch_of(server, {}).env == {"KEY": "value"}
     bound = msgspec.structs.replace(server, env_file_digest=digest_of(file.read_bytes()))
     assert launch_of(bound, {}).env == {"KEY": "value"}
     file.write_text("LD_PRELOAD=./evil.so\n")
@@ -281,14 +282,16 @@ def test_an_environment_file_must_be_the_trusted_one(tmp_path: Path) -> None:
         ("${NONE:-other}.env", Path("/work space/other.env")),
     ],
 )
-def test_the_place_of_an_env_file(text: str, expected: Path | None) -> None:
-    """It is relative to the workspace, and may have variables of the server's environment."""
+def test_the_path_of_an_env_file_is_resolved(text: str, expected: Path | None) -> None:
+    """It is relative to the workspace, and may contain variables of the server's environment."""
     server = ServerConfig(name="a", env_file=text, workspace="/work space", environment=ENVIRONMENT)
     assert env_file_of(server) == expected
 
 
-def test_the_place_of_an_env_file_by_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server without an environment of its own has that of this process."""
+def test_the_path_of_an_env_file_may_have_variables_of_this_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are used only if the server has no environment of its own."""
     monkeypatch.setenv("ENV_FOLDER", "mine")
     server = ServerConfig(name="a", env_file="${ENV_FOLDER}/x.env", workspace="/project")
     assert env_file_of(server) == Path("/project/mine/x.env")
@@ -296,8 +299,8 @@ def test_the_place_of_an_env_file_by_this_process(monkeypatch: pytest.MonkeyPatc
     assert env_file_of(other) == Path("/project/theirs/x.env")
 
 
-def test_an_empty_environment_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not filled in from this process, whose variables another process must not see."""
+def test_an_empty_environment_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variables of this process must not be visible to another process."""
     monkeypatch.setenv("MINE", "mine")
     server = ServerConfig(name="a", command="${MINE:-unset}", env_names=("MINE",))
     launch = fill_in(msgspec.structs.replace(server, environment={}))

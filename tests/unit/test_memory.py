@@ -1,4 +1,4 @@
-"""Managing the memory of a process that runs for long."""
+"""Long-running processes return memory to the system."""
 
 import mmap
 import re
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can 
 
 
 def resident(file: Path) -> int:
-    """How many kilobytes of a mapped file are in memory."""
+    """The resident size of a mapped file in kilobytes."""
     maps = Path("/proc/self/smaps").read_text("utf-8")
     return int(re.findall(rf"{re.escape(str(file))}\n(?:[A-Z].*\n)*?Rss: +(\d+) kB", maps)[0])
 
@@ -29,8 +29,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_pages_are_dropped_and_return_when_they_are_used(file: Path) -> None:
-    """As long as nothing was written to them."""
+def test_unchanged_pages_are_dropped_and_read_again(file: Path) -> None:
+    """The content of the mapping stays the same."""
     with file.open("rb") as stream, mmap.mmap(stream.fileno(), SIZE, prot=mmap.PROT_READ) as mapped:
         assert mapped[:] == b"w" * SIZE
         before = resident(file)
@@ -40,8 +40,8 @@ def test_pages_are_dropped_and_return_when_they_are_used(file: Path) -> None:
         assert mapped[:] == b"w" * SIZE
 
 
-def test_a_mapping_that_was_changed_is_left_alone(file: Path) -> None:
-    """The change is in no file."""
+def test_a_changed_mapping_is_not_dropped(file: Path) -> None:
+    """The change is only in memory and would be lost."""
     with (
         file.open("rb") as stream,
         mmap.mmap(stream.fileno(), SIZE, access=mmap.ACCESS_COPY) as mapped,
@@ -53,7 +53,7 @@ def test_a_mapping_that_was_changed_is_left_alone(file: Path) -> None:
 
 
 def test_the_allocator_can_be_set_on_every_system() -> None:
-    """Also where its settings do not exist: nothing fails."""
+    """The calls must not fail on systems without these settings."""
     return_memory_early()
     trim()
 
@@ -73,7 +73,7 @@ print(looked_at, gone() is None)
 
 
 def test_only_new_objects_are_searched_for_cycles() -> None:
-    """What exists is left out, and a new cycle is still collected."""
+    """Existing objects are exempt from garbage collection, and new cycles are still collected."""
     done = subprocess.run(
         [sys.executable, "-c", KEPT], capture_output=True, text=True, check=True, timeout=60
     )

@@ -1,4 +1,4 @@
-"""How `make mutants` prepares the code, and what it reports."""
+"""`make mutants` prepares the code and reports the mutants that no test noticed."""
 
 import ast
 import tomllib
@@ -30,8 +30,8 @@ def kept(): pass
 """
 
 
-def test_decorators_are_left_out_or_applied_below() -> None:
-    """The code does the same then; others stay."""
+def test_decorators_are_removed_or_applied_after_the_definition() -> None:
+    """The code behaves the same. Decorators such as `staticmethod` stay."""
     source = undecorated(SOURCE)
     assert [line for line in source.splitlines() if "@" in line] == ["@staticmethod"]
     made: dict[str, object] = {}
@@ -45,7 +45,7 @@ def test_decorators_are_left_out_or_applied_below() -> None:
 
 
 def test_the_mutated_modules_and_their_tests_exist() -> None:
-    """Each pattern stands for a module of one of the source roots."""
+    """Each pattern of the settings matches modules in a source root."""
     for pattern in SETTINGS["only_mutate"]:
         path = pattern.removeprefix("src/")
         found = [one for root in SOURCE_ROOTS for one in (ROOT / root).glob(path)]
@@ -57,7 +57,7 @@ def test_the_mutated_modules_and_their_tests_exist() -> None:
 
 
 def test_too_many_survivors_fail(capsys: pytest.CaptureFixture[str]) -> None:
-    """They are listed by module; so does a run that was interrupted."""
+    """Survivors are listed by module. An interrupted or empty run also fails."""
     codes: dict[str, int | None] = {f"one.x_{number}": 1 for number in range(17)}
     codes |= {"two.x_1": 0, "two.x_2": 33, "two.x_3": 36}
     assert report(codes, ["*"]) == 0

@@ -1,4 +1,4 @@
-"""Telemetry that is off costs no import, and what cannot be sent is said at the start."""
+"""Disabled telemetry imports nothing, and unsupported telemetry is an error at the start."""
 
 import os
 import subprocess
@@ -34,14 +34,14 @@ main()
 
 
 @pytest.mark.parametrize("code", [CODE, WORKER, HELP])
-def test_nothing_of_opentelemetry_is_imported(code: str) -> None:
-    """Neither the servers nor the help import it while the setting is off."""
+def test_opentelemetry_is_not_imported_while_telemetry_is_off(code: str) -> None:
+    """Neither the servers, the workers nor the help import it."""
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_span_is_nothing_while_it_is_off() -> None:
-    """No object is made for it, and no thread gets another function."""
+def test_a_span_costs_nothing_while_telemetry_is_off() -> None:
+    """No object is created for it, and functions for threads are not wrapped."""
     assert spans.span("one") is spans.span("two")
     assert spans.carried(len) is len
     assert spans.current() == ""
@@ -51,10 +51,10 @@ def test_a_span_is_nothing_while_it_is_off() -> None:
     ("variable", "value"),
     [("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), ("OTEL_TRACES_EXPORTER", "zipkin")],
 )
-def test_what_cannot_be_sent_is_refused(
+def test_unsupported_protocols_and_exporters_are_refused(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
-    """The message names the variable and what it may be."""
+    """The error names the variable and its value."""
     monkeypatch.setenv(variable, value)
     with pytest.raises(ConfigurationError, match=f"{variable} is '{value}'"):
         telemetry.begin("test", wanted=True)
@@ -62,14 +62,14 @@ def test_what_cannot_be_sent_is_refused(
 
 
 def test_without_the_extra_the_setting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says what to install."""
+    """The error contains the command that installs the extra."""
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'repertory\[telemetry\]'"):
         telemetry.check(wanted=True)
 
 
 def test_the_variables_of_opentelemetry_switch_it_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``OTEL_SDK_DISABLED`` and an exporter ``none`` send nothing."""
+    """``OTEL_SDK_DISABLED`` or an exporter ``none`` switches telemetry off."""
     for variable, value in (("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")):
         with monkeypatch.context() as patch:
             patch.setitem(os.environ, variable, value)

@@ -14,6 +14,6 @@ print(sorted(heavy & set(sys.modules)))
 
 
 def test_the_query_service_imports_no_torch() -> None:
-    """It imports no other heavy package either, before a request needs one."""
+    """Other heavy packages are also not imported before a request needs them."""
     run = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"

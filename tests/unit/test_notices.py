@@ -1,4 +1,4 @@
-"""The notices beside an answer, and the checks of filters."""
+"""Answers have notices about sources and the index, and filters are checked."""
 
 import msgspec
 import pytest
@@ -26,7 +26,7 @@ DAY = 86_400.0
 def source(
     name: str, *, error: str = "", awaits_trust: bool = False, seen: float = 0.0
 ) -> SourceState:
-    """A server as it was last scanned."""
+    """The state of a server after its last scan."""
     return SourceState(
         name=name,
         type="mcp",
@@ -40,7 +40,7 @@ def source(
 
 
 def test_failed_sources_are_named_with_their_reason() -> None:
-    """Three of them, each in one line, and how many more there are."""
+    """Three of them are named in one line each; a last notice counts the others."""
     failed = [source(f"s{number}", error="It hangs.\nReally.") for number in range(5)]
     first, _, _, more = about_sources(failed)
     nothing = "This index has none of its items."
@@ -49,7 +49,7 @@ def test_failed_sources_are_named_with_their_reason() -> None:
 
 
 def test_a_name_of_two_lines_is_shown_on_one() -> None:
-    """A found configuration chooses the names of its sources, and an agent reads the notices."""
+    """A found configuration chooses the names of its sources, and agents read the notices."""
     failed, waiting = (source("a\nb", error="Run X.", awaits_trust=one) for one in (False, True))
     unasked = source("a\nb")
     said = (*about_sources([failed, waiting]), *about_servers([unasked], DAY, DAY))
@@ -58,20 +58,20 @@ def test_a_name_of_two_lines_is_shown_on_one() -> None:
 
 
 def test_servers_that_await_trust_have_not_failed() -> None:
-    """One notice names them all, and the command that trusts each file."""
+    """A single notice names them all and how to trust them."""
     waiting = [source(name, error="Run X.", awaits_trust=True) for name in ("a", "b")]
     assert about_sources(waiting) == ("MCP servers await your trust: a, b. Run X.",)
 
 
-def test_a_server_that_waits_for_a_sign_in_says_so() -> None:
-    """It has not failed; its error is what to do."""
+def test_a_server_that_waits_for_a_sign_in_has_not_failed() -> None:
+    """Its error states what to do, and is the notice."""
     state = msgspec.structs.replace(source("web", error="Run Y."), awaits_sign_in=True)
     assert about_sources([state]) == ("Run Y.",)
     assert (state.is_failing, state.state) == (False, "waiting for sign-in")
 
 
 def test_kept_items_of_unreadable_files_are_named() -> None:
-    """A source that failed, or that is starting, says so by itself."""
+    """A source that failed has only one notice, which says that its items are kept."""
     files = msgspec.structs.replace(source("notes"), stale=1)
     assert about_sources([files, source("other")]) == (
         "Some items of notes are kept as they were last read, since their files cannot be read "
@@ -83,16 +83,16 @@ def test_kept_items_of_unreadable_files_are_named() -> None:
     assert emptied.count("are kept") == 1
 
 
-def test_a_configuration_without_items_is_named_beside_each_answer() -> None:
-    """What was indexed before is searched, with another configuration than the user wrote."""
+def test_each_answer_has_a_notice_if_the_configuration_offers_no_items() -> None:
+    """The earlier index is searched, although its configuration has been changed."""
     empty = WatchStatus(configuration="b" * 16, error=NOTHING_OFFERED)
     assert KnownSources().after(empty, "a" * 16).every_notice(0) == (NOTHING_OFFERED,)
     away = msgspec.structs.replace(empty, error="The store is away.")
     assert KnownSources().after(away, "a" * 16).every_notice(0) == ()
 
 
-def test_the_age_of_tools_is_said_from_a_limit_on() -> None:
-    """Servers that failed or were never asked are no old ones."""
+def test_tools_that_were_not_listed_for_long_have_a_notice() -> None:
+    """Servers that were never asked have another notice, and servers that failed have none here."""
     now = 100 * DAY
     states = [
         source("never"),
@@ -107,8 +107,8 @@ def test_the_age_of_tools_is_said_from_a_limit_on() -> None:
     assert about_servers(states[1:2], DAY, now) == ()
 
 
-def test_filters_know_the_values_of_the_index_and_all_sources() -> None:
-    """A server that failed is known; an empty index knows everything."""
+def test_a_filter_may_name_values_of_the_index_and_any_source() -> None:
+    """A failed server may be named, and any value while the index is empty."""
     item = tool("git__commit", source="git", tags=("read-only",))
     index = KeywordIndex.empty().updated((), [item])
     states = [source("down", error="It hangs.")]
@@ -125,12 +125,12 @@ def test_filters_know_the_values_of_the_index_and_all_sources() -> None:
         checked(Filter(tags=("ops",)), index, lambda: states)
 
 
-def test_a_first_index_says_what_is_missing() -> None:
-    """A build beside the active index lacks nothing that a search could have found."""
+def test_a_notice_counts_the_missing_items_of_a_first_index() -> None:
+    """A rebuild beside an active index needs no notice, because that index is complete."""
     building = Building(collection="c", done=1_314, total=2_172)
     (notice,) = known(collection="c", building=building).every_notice(1_314)
     assert notice == "The first index is being built: 858 of 2,172 items are missing."
-    # Just before its opening.
+    # The first collection is not open yet.
     assert known(building=building).every_notice(1_314) == (notice,)
     assert known(collection="old", building=building).every_notice(1_314) == ()
     assert known(collection="c").every_notice(0) == ()
@@ -138,15 +138,15 @@ def test_a_first_index_says_what_is_missing() -> None:
     assert known(collection="c", building=whole).every_notice(0) == ()
 
 
-def test_a_report_of_before_names_no_item_as_missing_that_is_searched() -> None:
-    """A report may be older than the index; an answer counts what it searched."""
+def test_searched_items_are_not_counted_as_missing() -> None:
+    """A report may be older than the index, so an answer counts the items that it searched."""
     report = known(collection="c", building=Building(collection="c", done=0, total=7))
     assert "2 of 7" in report.every_notice(5)[0]
     assert report.every_notice(7) == report.every_notice(8) == ()
 
 
-def test_an_unreadable_file_is_named_beside_the_text_that_it_last_held() -> None:
-    """By the path of the item; a warning is about a text that was read."""
+def test_the_text_of_an_item_has_a_notice_if_its_file_is_unreadable_now() -> None:
+    """Only errors about the item's file count; after a warning the text is still current."""
     item = msgspec.structs.replace(tool("a__b", "Does b."), path="/p/a.json")
     wrong, odd = error("/p/a.json", "It is\nbroken."), warning("/p/a.json", "It is odd.")
     other = error("/p/b.json", "It is broken.")
@@ -155,8 +155,8 @@ def test_an_unreadable_file_is_named_beside_the_text_that_it_last_held() -> None
     assert about_text(msgspec.structs.replace(item, path=""), [error("", "Broken.")]) == ""
 
 
-def test_the_file_of_an_item_is_known_by_its_id_where_paths_are_cut() -> None:
-    """Callers without rights see the last parts of paths, which several files may have."""
+def test_a_problem_belongs_to_an_item_by_its_id_if_paths_are_shortened() -> None:
+    """Callers without rights see only the last parts of paths, which several files may share."""
     item = msgspec.structs.replace(tool("a__b", "Does b."), path="notes/SKILL.md")
     own = error("SKILL.md", "It is broken.", item="a__b")
     other = error("notes/SKILL.md", "It is broken.", item="c__d")

@@ -1,4 +1,4 @@
-"""OpenAPI documents as tools: their schemas, their requests, and what hostile ones cost."""
+"""OpenAPI documents become tools with schemas and requests, and hostile ones are bounded."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ def source(folder: Path, content: object, **options: Any) -> Source:  # noqa: AN
 
 
 def scan(folder: Path, content: object, **options: Any) -> Scan:  # noqa: ANN401 - as above
-    """What a document offers."""
+    """The scan of a document."""
     return source(folder, content, **options).scan()
 
 
@@ -57,7 +57,7 @@ def request(item: Item) -> Operation:
 
 
 def schema_of(folder: Path, schema: dict[str, Any], **fields: Any) -> Any:  # noqa: ANN401 - as above
-    """A schema as that of a parameter."""
+    """The input schema of a parameter with the given schema."""
     operation = {"parameters": [{"name": "x", "in": "query", "schema": schema}]}
     found = only(folder, operation, **fields).input_schema
     assert found is not None
@@ -65,7 +65,7 @@ def schema_of(folder: Path, schema: dict[str, Any], **fields: Any) -> Any:  # no
 
 
 def test_an_operation_is_a_tool(tmp_path: Path) -> None:
-    """Name, description, parameters, annotations and tags come from the document."""
+    """Its name, description, parameters, annotations and tags come from the document."""
     operation = {
         "operationId": "notes/find",
         "summary": "Find notes",
@@ -103,8 +103,8 @@ def test_an_operation_is_a_tool(tmp_path: Path) -> None:
     assert delete.tags == ("destructive",)
 
 
-def test_it_is_reviewed_like_a_server(tmp_path: Path) -> None:
-    """Its changes wait for a review, unless the configuration says otherwise."""
+def test_a_document_is_reviewed_like_a_server(tmp_path: Path) -> None:
+    """Its changes wait for a review unless the configuration trusts it."""
     empty = document({})
     assert source(tmp_path, empty).trust is Trust.REVIEW
     assert source(tmp_path, empty, trust="trusted").trust is Trust.TRUSTED
@@ -154,15 +154,15 @@ def test_it_is_reviewed_like_a_server(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_schemas_become_json_schema(
+def test_schemas_are_converted_to_json_schema(
     tmp_path: Path, schema: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    """What only OpenAPI 3.0 has is written as JSON Schema has it; that of 3.1 stays."""
+    """Keywords of OpenAPI 3.0 are translated; those of 3.1 are valid JSON Schema already."""
     assert schema_of(tmp_path, schema) == expected
 
 
-def test_references_are_gathered(tmp_path: Path) -> None:
-    """Each schema is complete by itself, also if it refers to itself."""
+def test_referenced_schemas_are_included(tmp_path: Path) -> None:
+    """Each schema is self-contained, even if it refers to itself."""
     node = {
         "type": "object",
         "properties": {"next": {"$ref": "#/components/schemas/Node"}, "at": {"type": "integer"}},
@@ -179,8 +179,8 @@ def test_references_are_gathered(tmp_path: Path) -> None:
     assert found["$defs"] == {"Node": {"type": "object", "properties": inner}}
 
 
-def test_each_reference_has_a_name_of_its_own(tmp_path: Path) -> None:
-    """Also if the number of one is the name of another."""
+def test_each_referenced_schema_has_a_unique_name(tmp_path: Path) -> None:
+    """A numbered name must not equal the name of another schema."""
     schemas = {"pet": {"type": "string"}, "pet_2": {"type": "integer"}}
     references = ("#/components/schemas/pet", "#/components/schemas/pet_2", "#/x-more/pet")
     operation = {
@@ -197,8 +197,8 @@ def test_each_reference_has_a_name_of_its_own(tmp_path: Path) -> None:
     assert types == ["string", "integer", "boolean"]
 
 
-def test_a_plain_body_becomes_arguments(tmp_path: Path) -> None:
-    """Its properties are arguments; another body, or one with the same names, is one argument."""
+def test_an_object_body_becomes_arguments(tmp_path: Path) -> None:
+    """Its properties are arguments. A body that shares a name with a parameter is one argument."""
     text = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}}
     content = {"application/json": {"schema": text}}
     plain = only(tmp_path, {"requestBody": {"required": True, "content": content}})
@@ -219,8 +219,8 @@ def test_a_plain_body_becomes_arguments(tmp_path: Path) -> None:
     assert "required" not in optional.input_schema
 
 
-def test_two_parameters_of_one_name(tmp_path: Path) -> None:
-    """The second has its place in its name."""
+def test_a_second_parameter_with_the_same_name_is_renamed(tmp_path: Path) -> None:
+    """Its argument has its place as a prefix."""
     header = {"name": "day", "in": "header", "schema": {"type": "string"}}
     found = request(only(tmp_path, {"parameters": [DAY, header]})).parameters
     assert [(one.argument, one.name, one.place) for one in found] == [
@@ -229,8 +229,8 @@ def test_two_parameters_of_one_name(tmp_path: Path) -> None:
     ]
 
 
-def test_the_result_has_a_schema(tmp_path: Path) -> None:
-    """That of the first response that succeeds, if it is small."""
+def test_the_output_schema_is_that_of_the_first_successful_response(tmp_path: Path) -> None:
+    """A large schema is left out."""
     node = {"type": "object", "properties": {"id": {"type": "integer"}}}
     good = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Node"}}}}
     responses = {"404": {}, "201": good}
@@ -241,8 +241,8 @@ def test_the_result_has_a_schema(tmp_path: Path) -> None:
     assert item.output_schema is None
 
 
-def test_a_broken_operation_costs_one_operation(tmp_path: Path) -> None:
-    """A problem names it by its JSON pointer; the others are there."""
+def test_only_an_invalid_operation_is_left_out(tmp_path: Path) -> None:
+    """A problem names it by its JSON pointer; the other operations are tools."""
     found = scan(
         tmp_path,
         document(
@@ -267,8 +267,8 @@ def test_a_broken_operation_costs_one_operation(tmp_path: Path) -> None:
     assert "#/paths/~1e/trace" in messages
 
 
-def test_a_broken_schema_costs_one_schema(tmp_path: Path) -> None:
-    """The operation stays, takes any value there, and a warning says so."""
+def test_an_operation_with_a_missing_schema_is_kept(tmp_path: Path) -> None:
+    """The schema allows any value, and a warning names the operation."""
     missing = {"name": "x", "in": "query", "schema": {"$ref": "#/components/schemas/Gone"}}
     found = scan(tmp_path, document({"/a": {"get": {"parameters": [missing]}}}))
     [item], [problem] = found.items, found.problems
@@ -291,32 +291,32 @@ def test_a_broken_schema_costs_one_schema(tmp_path: Path) -> None:
         ("\xff", "one value"),
     ],
 )
-def test_what_is_no_document_is_an_error(tmp_path: Path, text: str, message: str) -> None:
-    """With the file, the line if known, and what to do; never an empty scan."""
+def test_an_invalid_document_is_an_error(tmp_path: Path, text: str, message: str) -> None:
+    """The error names the file and, if known, the line, or the supported versions."""
     with pytest.raises(SourceError, match=message):
         scan(tmp_path, text)
 
 
 def test_yaml_is_read(tmp_path: Path) -> None:
-    """The same document in YAML has the same operations."""
+    """A document in YAML has the same operations as in JSON."""
     content = document({"/notes": {"post": {"parameters": [DAY]}}}, openapi="3.1.0")
     assert scan(tmp_path, yaml.safe_dump(content)).items == scan(tmp_path, content).items
 
 
 def test_a_document_is_recognised_by_its_content() -> None:
-    """In JSON and YAML, wherever the version stands."""
+    """It may be JSON or YAML, and the version may be anywhere in it."""
     assert is_openapi(b'{"openapi":"3.0.0"}')
     assert is_openapi(b'{"info": {}, "openapi" : "3.1.0"}')
     assert is_openapi(b"# A comment\ninfo: {}\nopenapi: 3.1.0\n")
     assert is_openapi(b"'openapi': '3.0.3'\n")
     assert is_openapi(b"\xef\xbb\xbfopenapi: 3.1.0\n")
-    assert is_openapi(b'{"swagger": "2.0"}')  # so that it is named
+    assert is_openapi(b'{"swagger": "2.0"}')  # so that an error can mention it
     assert not is_openapi(b'{"swagger": "mine"}')
     assert not is_openapi(b"about openapi: 3.1\n")
 
 
 def nested(levels: int) -> dict[str, Any]:
-    """A schema in many schemas."""
+    """A schema that is nested in `levels` objects."""
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(levels):
         schema = {"type": "object", "properties": {"a": schema}}
@@ -324,7 +324,7 @@ def nested(levels: int) -> dict[str, Any]:
 
 
 def test_hostile_schemas_are_bounded(tmp_path: Path) -> None:
-    """A schema that refers to itself many times over, a deep one and a wide one are cut."""
+    """Schemas that are recursive, very deep or very wide are shortened."""
     names = [f"S{number}" for number in range(300)]
     properties = {name: {"$ref": f"#/components/schemas/{name}"} for name in names}
     bomb = {name: {"type": "object", "properties": properties} for name in names}
@@ -342,7 +342,7 @@ def test_hostile_schemas_are_bounded(tmp_path: Path) -> None:
 
 
 def test_the_number_of_values_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small values take much more memory than their text."""
+    """Small values need much more memory than their text."""
     monkeypatch.setattr("repertory.sources.openapi.document.MAX_VALUES", 100)
     assert scan(tmp_path, document({})).items == []
     with pytest.raises(SourceError, match="more than about 100 values"):
@@ -352,15 +352,15 @@ def test_the_number_of_values_is_bounded(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_number_of_operations_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is left out is a problem."""
+    """A problem mentions that operations are left out."""
     monkeypatch.setattr("repertory.sources.openapi.operations.MAX_OPERATIONS", 3)
     found = scan(tmp_path, document({f"/a{n}": {"get": {}} for n in range(9)}))
     assert len(found.items) == 3
     assert "the limit of 3" in found.problems[0].message
 
 
-def test_servers_that_paths_share_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of very many, the first ones."""
+def test_servers_that_several_paths_share_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the first servers of a long list are read."""
     read: list[str] = []
 
     def refuse(url: str) -> bool:
@@ -379,7 +379,7 @@ def test_servers_that_paths_share_are_read_once(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_only_the_confirmed_server_is_called(tmp_path: Path) -> None:
-    """A document cannot choose another server: that waits until the configuration names it."""
+    """Operations at another server cannot be called until the configuration names it."""
     paths = {"/a": {"get": {}}, "/b": {"get": {}, "servers": [{"url": "https://evil.example"}]}}
     content = document(paths, servers=[{"url": "https://other.example/v2"}])
     one = source(tmp_path, content)
@@ -397,14 +397,14 @@ def test_only_the_confirmed_server_is_called(tmp_path: Path) -> None:
             api.check(url)
 
 
-def test_a_secret_that_no_scheme_needs_is_named(tmp_path: Path) -> None:
-    """It may be misspelt."""
+def test_a_secret_without_a_security_scheme_is_a_problem(tmp_path: Path) -> None:
+    """Its name may be misspelt."""
     [problem] = scan(tmp_path, document({}), auth={"tokn": "${TOKEN}"}).problems
     assert "'tokn'" in problem.message
 
 
 def test_a_file_alone_confirms_no_server(tmp_path: Path) -> None:
-    """Without `server` in the configuration, nothing is called."""
+    """Nothing is called unless the configuration has a `server`."""
     one = source(tmp_path, document({"/a": {"get": {}}}), server="")
     [item], [problem] = one.scan().items, one.scan().problems
     assert SERVER in problem.message
@@ -414,7 +414,7 @@ def test_a_file_alone_confirms_no_server(tmp_path: Path) -> None:
 
 
 def test_variables_of_a_server_have_their_defaults(tmp_path: Path) -> None:
-    """And URLs that no server can have are left out."""
+    """Invalid server URLs are skipped."""
     servers = [
         {"url": "https://user:pw@evil.example"},
         {
@@ -427,8 +427,8 @@ def test_variables_of_a_server_have_their_defaults(tmp_path: Path) -> None:
     assert request(item).url == "https://eu.example.com/v2/a"
 
 
-def test_filters_take_and_leave_operations(tmp_path: Path) -> None:
-    """By names, with or without that of the source."""
+def test_operations_are_filtered_by_name(tmp_path: Path) -> None:
+    """Patterns may have the name of the source as a prefix."""
     content = document({f"/{name}": {"get": {}} for name in ("a", "b", "c")})
     one = source(tmp_path, content, include=["get_*"], exclude=["notes__get_b"])
     assert [item.name for item in one.scan().items] == ["get_a", "get_c"]
@@ -450,14 +450,14 @@ def test_filters_take_and_leave_operations(tmp_path: Path) -> None:
     ],
 )
 def test_invalid_entries_are_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
-    """With the option at fault, and never with a secret."""
+    """The error names the invalid option and contains no secret."""
     with pytest.raises(ConfigurationError, match=message) as caught:
         source(tmp_path, document({}), **options)
     assert "s3cret" not in str(caught.value)
 
 
-def test_security_schemes(tmp_path: Path) -> None:
-    """All that a call supports; alternatives with others are left out and named."""
+def test_operations_have_the_supported_security_schemes(tmp_path: Path) -> None:
+    """Alternatives with unsupported schemes are left out; if none remains, a problem names them."""
     schemes = {
         "basic": {"type": "http", "scheme": "Basic"},
         "token": {"type": "openIdConnect", "openIdConnectUrl": "https://a.example"},
@@ -484,7 +484,7 @@ def test_security_schemes(tmp_path: Path) -> None:
 
 
 def test_operations_without_an_id_of_their_own_are_numbered(tmp_path: Path) -> None:
-    """Paths may differ in what no name shows; a name that the document gives is no other's."""
+    """Different paths may result in the same name; ids of the document keep their names."""
     get: dict[str, Any] = {"get": {"responses": {}}}
     user = {"get": {"parameters": [{"name": "id", "in": "path", "required": True}]}}
     named = {"get": {"operationId": "get_items"}, "put": {"operationId": "get items"}}
@@ -501,8 +501,8 @@ def test_operations_without_an_id_of_their_own_are_numbered(tmp_path: Path) -> N
     }
 
 
-def test_names_have_the_letters_of_any_script(tmp_path: Path) -> None:
-    """Those of other signs are no parts of a name."""
+def test_names_may_have_letters_of_any_script(tmp_path: Path) -> None:
+    """Other characters are replaced or removed."""
     paths = {
         "/tasks": {
             "post": {"operationId": "创建任务"},
@@ -526,8 +526,8 @@ def test_names_have_the_letters_of_any_script(tmp_path: Path) -> None:
         ("任务", "任务"),
     ],
 )
-def test_a_source_is_named_by_the_title(tmp_path: Path, title: str, name: str) -> None:
-    """In the letters of any script; a variable for a secret has those of ASCII alone."""
+def test_a_source_is_named_after_the_title(tmp_path: Path, title: str, name: str) -> None:
+    """The name has letters of any script; the variable for a secret has only ASCII letters."""
     schemes = {"securitySchemes": {"clé": {"type": "http", "scheme": "bearer"}}}
     about = {"title": title, "version": "1"}
     content = document({}, info=about, components=schemes)
@@ -538,10 +538,10 @@ def test_a_source_is_named_by_the_title(tmp_path: Path, title: str, name: str) -
     assert found.entry["auth"]["clé"].isascii()
 
 
-def test_a_document_that_names_a_secret_of_the_user_is_said(
+def test_variables_of_a_document_that_are_already_set_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stranger chooses the title and the scheme, and so the name of the variable."""
+    """A stranger's title and scheme name the variable, and so choose the secret that is sent."""
     monkeypatch.setenv("GITHUB_TOKEN", "secret")
     monkeypatch.delenv("GITHUB_OTHER", raising=False)
     schemes = {name: {"type": "http", "scheme": "bearer"} for name in ("token", "other")}
@@ -558,16 +558,16 @@ def test_a_document_that_names_a_secret_of_the_user_is_said(
     )
 
 
-def test_an_operation_id_is_given_once(tmp_path: Path) -> None:
-    """The second operation is left out, and named."""
+def test_a_duplicate_operation_id_is_left_out(tmp_path: Path) -> None:
+    """A problem names the first operation with that id."""
     named = {"get": {"operationId": "find"}}
     found = scan(tmp_path, document({"/a": named, "/b": named}))
     assert [item.name for item in found.items] == ["find"]
     assert "it has the operationId of #/paths/~1a/get: find" in found.problems[0].message
 
 
-def test_a_parameter_of_a_path_need_not_be_described(tmp_path: Path) -> None:
-    """It takes any text, under a name of its own, and a warning names the operation."""
+def test_an_undescribed_path_parameter_is_a_required_text(tmp_path: Path) -> None:
+    """It has a unique argument name, and a warning names the operation."""
     parameters = [{"name": "id", "in": "query", "schema": {"type": "integer"}}]
     found = scan(tmp_path, document({"/a/{id}/{b}": {"get": {"parameters": parameters}}}))
     [item] = found.items
@@ -587,7 +587,7 @@ def test_a_parameter_of_a_path_need_not_be_described(tmp_path: Path) -> None:
 
 
 def test_a_path_with_too_many_parameters_is_left_out(tmp_path: Path) -> None:
-    """A part of them would lead to another path."""
+    """With only some of the parameters, its URL would be wrong."""
     path = "".join(f"/{{p{number}}}" for number in range(201))
     found = scan(tmp_path, document({path: {"get": {}}, "/fine": {"get": {}}}))
     assert [item.name for item in found.items] == ["get_fine"]
@@ -595,7 +595,7 @@ def test_a_path_with_too_many_parameters_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_yaml_document_may_repeat_values(tmp_path: Path) -> None:
-    """Aliases stand for values of the same document, and ``<<`` for the entries of a mapping."""
+    """Aliases stand for values of the document, and ``<<`` for the entries of a mapping."""
     text = """\
 openapi: 3.0.3
 x-errors: &errors
@@ -625,8 +625,8 @@ paths:
     assert item.output_schema == {"type": "array"}
 
 
-def test_a_document_repeats_a_bounded_number_of_values(tmp_path: Path) -> None:
-    """A few lines of aliases for gigabytes are refused, with their line."""
+def test_the_number_of_repeated_yaml_values_is_bounded(tmp_path: Path) -> None:
+    """A few lines of nested aliases would need gigabytes; the error names the line."""
     lines = ["x0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"x{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     with pytest.raises(SourceError, match=r"openapi.json:7: .*repeat more than 1,000,000"):

@@ -1,4 +1,4 @@
-"""Values of parameters in the styles of OpenAPI, by the tables of the specification."""
+"""Values of parameters are encoded as in the style tables of the OpenAPI specification."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def parameter(place: str, style: str, *, explode: bool = False, **more: bool) ->
         argument="color",
         name="color",
         place=place,  # type: ignore[arg-type]  # one of its literals
-        style=style,  # type: ignore[arg-type]  # as above
+        style=style,  # type: ignore[arg-type]  # one of its literals
         explode=explode,
         **more,
     )
@@ -54,14 +54,16 @@ def parameter(place: str, style: str, *, explode: bool = False, **more: bool) ->
         ("json", False, "..", "%22..%22"),
     ],
 )
-def test_in_a_path(style: str, explode: bool, value: object, expected: str) -> None:
-    """Every style of a path, with plain values, lists and objects."""
+def test_values_in_a_path_follow_their_style(
+    style: str, explode: bool, value: object, expected: str
+) -> None:
+    """Every path style is tested with plain values, lists and objects."""
     assert in_path(parameter("path", style, explode=explode), value) == expected
 
 
 @pytest.mark.parametrize("value", ["", ".", "..", []])
-def test_a_part_of_a_path_cannot_change_the_path(value: object) -> None:
-    """A server would read these as another path."""
+def test_a_value_cannot_change_the_path(value: object) -> None:
+    """A server would read these values as another path."""
     with pytest.raises(ArgumentsError, match="color"):
         in_path(parameter("path", "simple"), value)
 
@@ -85,20 +87,22 @@ def test_a_part_of_a_path_cannot_change_the_path(value: object) -> None:
         ("form", True, "a&b=c+d", "color=a%26b%3Dc%2Bd"),
     ],
 )
-def test_in_a_query(style: str, explode: bool, value: object, expected: str) -> None:
-    """Every style of a query, with plain values, lists and objects."""
+def test_values_in_a_query_follow_their_style(
+    style: str, explode: bool, value: object, expected: str
+) -> None:
+    """Every query style is tested with plain values, lists and objects."""
     pairs = in_query(parameter("query", style, explode=explode), value)
     assert "&".join(f"{key}={one}" for key, one in pairs) == expected
 
 
 def test_reserved_characters_can_stay_in_a_query() -> None:
-    """Except those that would end the value."""
+    """Characters that would end the value are still encoded."""
     [(_, found)] = in_query(parameter("query", "form", reserved=True), "a/b?c:d,e&f=g#h")
     assert found == "a/b?c:d,e%26f%3Dg%23h"
 
 
-def test_in_headers_and_cookies() -> None:
-    """Headers are not encoded, and have no line breaks; cookies are encoded."""
+def test_values_in_headers_and_cookies_follow_their_style() -> None:
+    """Headers are not encoded and cannot contain line breaks; cookies are encoded."""
     assert in_header(parameter("header", "simple"), COLOURS) == "blue,black,brown"
     assert in_header(parameter("header", "simple", explode=True), RGB) == "R=100,G=200,B=150"
     assert in_cookie(parameter("cookie", "form", explode=True), "a;b") == [("color", "a%3Bb")]
@@ -107,7 +111,7 @@ def test_in_headers_and_cookies() -> None:
 
 
 def test_parameters_are_bounded() -> None:
-    """One parameter cannot be endless or endlessly deep."""
+    """The length and the depth of a parameter are limited."""
     with pytest.raises(ArgumentsError, match="characters"):
         in_query(parameter("query", "form"), "x" * 200_000)
     deep: Any = "x"
@@ -123,8 +127,8 @@ def request(described: Body | None, **arguments: object) -> Request:
     return request_of(operation, arguments, Credentials())
 
 
-def test_bodies_of_forms() -> None:
-    """Lists are repeated, objects are JSON, and an encoding may say otherwise."""
+def test_a_form_body_is_encoded() -> None:
+    """By default, lists are repeated and objects are JSON; an encoding may change this."""
     body = Body(
         type="application/x-www-form-urlencoded",
         fields=("a", "b", "c", "d"),
@@ -136,8 +140,8 @@ def test_bodies_of_forms() -> None:
     assert request(body).content is None
 
 
-def test_bodies_of_json() -> None:
-    """Fields, or one argument as it is; without arguments only a required body is sent."""
+def test_a_json_body_is_encoded() -> None:
+    """It consists of fields or one argument. Without arguments, only a required body is sent."""
     fields = Body(type="application/json", fields=("a", "b"), is_required=True)
     assert request(fields, a=None, b="é", other=1).content == '{"a": null, "b": "é"}'.encode()
     assert request(fields).content == b"{}"
@@ -148,8 +152,8 @@ def test_bodies_of_json() -> None:
     assert request(None, a=1).content is None
 
 
-def test_bodies_of_files() -> None:
-    """A file is its text, or the content of a ``data:`` URL."""
+def test_a_file_body_is_encoded() -> None:
+    """The argument is the text of the file or a ``data:`` URL with its content."""
     body = Body(type="application/octet-stream", argument="body")
     assert request(body, body="data:image/png;base64,AAEC").content == b"\0\1\2"
     assert request(body, body="plain").content == b"plain"
@@ -157,8 +161,8 @@ def test_bodies_of_files() -> None:
         request(body, body="data:;base64,???")
 
 
-def test_names_of_a_form_with_parts_are_as_browsers_write_them() -> None:
-    """A server would take an encoded one for another name, and a line end for another header."""
+def test_names_in_a_multipart_form_are_written_as_in_browsers() -> None:
+    """A percent-encoded name would be another name, and a line break another header."""
     body = Body(type="multipart/form-data", fields=("état", "заметка 100%", 'a"\r\nX: b'))
     operation = Operation(method="POST", url=BASE, body=body)
     content = request_of(operation, dict.fromkeys(body.fields, "x"), Credentials()).content
@@ -171,8 +175,8 @@ def test_names_of_a_form_with_parts_are_as_browsers_write_them() -> None:
     ]
 
 
-def test_credentials_replace_what_an_argument_sets() -> None:
-    """An argument cannot replace the credentials of the configuration."""
+def test_credentials_take_precedence_over_an_argument() -> None:
+    """An argument cannot replace the configured credentials."""
     operation = Operation(
         method="GET",
         url=f"{BASE}/things",
@@ -184,8 +188,8 @@ def test_credentials_replace_what_an_argument_sets() -> None:
 
 
 @given(st.text(min_size=1, max_size=50))
-def test_no_argument_leads_elsewhere(text: str) -> None:
-    """Whatever the arguments are, the request keeps its server and its path."""
+def test_no_argument_changes_the_server_or_the_path(text: str) -> None:
+    """Arguments may be any text."""
     operation = Operation(
         method="GET",
         url=f"{BASE}/things/{{id}}/parts",
@@ -199,7 +203,7 @@ def test_no_argument_leads_elsewhere(text: str) -> None:
     try:
         url = request_of(operation, {"id": text, "q": text}, Credentials()).url
     except UnicodeEncodeError:
-        return  # a lone surrogate, which no JSON text has
+        return  # a lone surrogate, which valid JSON cannot contain
     path, _, query = url.removeprefix(BASE).partition("?")
     assert url.startswith(f"{BASE}/things/")
     assert path.count("/") == 3

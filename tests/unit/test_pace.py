@@ -1,4 +1,4 @@
-"""How many texts of a build are done at once."""
+"""The number of texts per batch of a build adapts to their duration."""
 
 import pytest
 
@@ -9,8 +9,8 @@ SECONDS_PER_TEXT = {"embedded on a CPU": 0.02, "only written": 0.001, "on a slow
 
 
 @pytest.mark.parametrize("each", SECONDS_PER_TEXT.values(), ids=SECONDS_PER_TEXT)
-def test_batches_of_a_build_take_about_as_long(each: float) -> None:
-    """So a save waits for no longer, and texts without embedding are not written in small parts."""
+def test_all_batches_of_a_build_take_about_the_same_time(each: float) -> None:
+    """This bounds the wait of a save, and texts without embedding are written in large batches."""
     pace = Pace()
     for _ in range(10):
         texts = pace.texts(QueueName.BUILDS, None)
@@ -19,8 +19,8 @@ def test_batches_of_a_build_take_about_as_long(each: float) -> None:
     assert texts in {MIN_TEXTS, MAX_TEXTS} or each * texts == pytest.approx(BATCH_S, rel=0.1)
 
 
-def test_a_batch_that_took_long_makes_the_next_one_small() -> None:
-    """At once: what comes next may have to be embedded, too."""
+def test_a_slow_batch_makes_the_next_one_small() -> None:
+    """The size drops at once, because the next texts may also need embedding."""
     pace = Pace()
     for _ in range(4):
         pace.took(QueueName.BUILDS, MAX_TEXTS, 0.1)
@@ -29,8 +29,8 @@ def test_a_batch_that_took_long_makes_the_next_one_small() -> None:
     assert pace.texts(QueueName.BUILDS, None) == MIN_TEXTS
 
 
-def test_saves_are_taken_together_whatever_builds_take() -> None:
-    """All of them wait for the same user; and builds are as large whatever saves take."""
+def test_the_batch_sizes_of_saves_and_builds_are_independent() -> None:
+    """All saves are processed at once because the same user waits for them."""
     pace = Pace()
     before = pace.texts(QueueName.BUILDS, None)
     pace.took(QueueName.SAVES, MAX_TEXTS, 0.1)

@@ -1,4 +1,4 @@
-"""The form of a tool's arguments, and the pages of the catalogue."""
+"""Pages have a form for a tool's arguments, and list the catalogue."""
 
 from typing import Any
 
@@ -35,8 +35,8 @@ def tool(schema: dict[str, Any] | None = None) -> Item:
     return Item(id="s__t", kind=Kind.TOOL, name="t", source="s", server="s", input_schema=given)
 
 
-def test_each_argument_has_its_field() -> None:
-    """By the type of its schema."""
+def test_each_argument_has_a_field_for_its_type() -> None:
+    """A schema without a simple type has a field for JSON."""
     found = {field.name: field for field in fields(tool())}
     assert {name: field.input for name, field in found.items()} == {
         "text": Input.TEXT,
@@ -56,7 +56,7 @@ def test_each_argument_has_its_field() -> None:
 
 
 def test_a_form_becomes_arguments() -> None:
-    """Empty fields are left out, a text stays a text, everything else is JSON."""
+    """Empty fields are left out; values of text fields stay text; all others are JSON."""
     sent = {
         "argument:text": "5\r\n6",
         "argument:note": "",
@@ -89,14 +89,14 @@ def test_a_form_becomes_arguments() -> None:
         ("argument:depth", "NaN", "depth must be JSON"),
     ],
 )
-def test_what_is_no_json_is_refused(name: str, text: str, words: str) -> None:
-    """With the name of the field."""
+def test_invalid_json_is_refused(name: str, text: str, words: str) -> None:
+    """The error names the field."""
     with pytest.raises(UsageError, match=words):
         arguments_of(tool(), {name: text})
 
 
-def test_an_example_has_what_is_required() -> None:
-    """With simple values."""
+def test_an_example_has_all_required_arguments() -> None:
+    """Their values are simple."""
     assert example_of(tool()) == {
         "text": "TEXT",
         "mode": "fast",
@@ -116,7 +116,7 @@ def entries(count: int, source: str, server: str = "") -> list[Entry]:
 
 
 def test_the_catalogue_is_grouped_by_server() -> None:
-    """Servers first, then sources; a group may continue on the next page."""
+    """Servers come first, then sources; a group may continue on the next page."""
     items = ordered(entries(60, "skills") + entries(30, "s2", "b") + entries(2, "s1", "a"))
     first, second = (listing(items, page, lambda one: one) for page in (1, 2))
     assert first.index == [(("server", "a"), 2), (("server", "b"), 30), (("source", "skills"), 60)]
@@ -135,7 +135,7 @@ def test_the_catalogue_is_grouped_by_server() -> None:
 
 
 def test_entries_are_shown_as_the_caller_sees_them() -> None:
-    """Only those of the page are changed."""
+    """The caller's view is applied to the entries of the page."""
     items = ordered(entries(3, "skills"))
     shown = listing(items, 1, lambda one: msgspec.structs.replace(one, path="cut"))
     assert {one.path for one in shown.entries} == {"cut"}

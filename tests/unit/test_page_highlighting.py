@@ -1,4 +1,4 @@
-"""The marked words of a query, and the excerpt of a section."""
+"""Matched words are marked on pages, and an excerpt of a section is shown."""
 
 import pytest
 from hypothesis import given
@@ -32,7 +32,7 @@ A leak below.
 
 
 def marker(*words: str) -> Marker:
-    """A marker of some matched words."""
+    """A marker of these matched words."""
     return Marker([Term(typed=word, matched=word) for word in words])
 
 
@@ -54,13 +54,13 @@ def marker(*words: str) -> Marker:
     ],
 )
 def test_matched_words_are_marked(words: tuple[str, ...], text: str, expected: str) -> None:
-    """In all their forms, whole words alone; the rest is escaped."""
+    """All forms of whole words are marked; the rest of the text is escaped."""
     assert marker(*words).marked(text) == expected
 
 
 @given(st.text(), st.lists(st.text(min_size=1, max_size=5), max_size=3))
-def test_marks_add_nothing_but_themselves(text: str, words: list[str]) -> None:
-    """Without them, the text is as it was."""
+def test_marking_changes_nothing_else(text: str, words: list[str]) -> None:
+    """Without the tags, the text equals the escaped text."""
     shown = marker(*words).marked(text)
     plain = shown.replace("<mark>", "").replace("</mark>", "")
     assert plain == marker().marked(text)
@@ -68,8 +68,8 @@ def test_marks_add_nothing_but_themselves(text: str, words: list[str]) -> None:
     assert marker().marked("a<b") == escape("a<b")
 
 
-def test_an_excerpt_is_where_most_words_matched() -> None:
-    """Without the marks of Markdown; its HTML is text."""
+def test_an_excerpt_is_the_passage_with_most_matched_words() -> None:
+    """Markdown syntax is removed, and HTML is escaped."""
     found = marker("leak", "keys").excerpt(BODY, "## After a leak")
     expected = (
         "Revoke the <mark>leaked</mark> <mark>keys</mark> at once, and &lt;b&gt;tell&lt;/b&gt; "
@@ -83,8 +83,8 @@ def test_an_excerpt_is_where_most_words_matched() -> None:
     assert not marker("leak").excerpt(BODY, "## Missing")
 
 
-def test_an_excerpt_of_a_long_passage_is_cut() -> None:
-    """Around the first match, at spaces."""
+def test_an_excerpt_of_a_long_passage_is_shortened() -> None:
+    """It is cut at spaces around the first match."""
     text = f"# A\n\n{'before ' * 100}needle {'after ' * 100}"
     found = marker("needle").excerpt(text, "# A")
     assert found.startswith("…before")
@@ -95,7 +95,7 @@ def test_an_excerpt_of_a_long_passage_is_cut() -> None:
 
 @pytest.mark.parametrize("before", ["第一章 ", ""])
 def test_an_excerpt_without_spaces_shows_the_match(before: str) -> None:
-    """A text in Chinese is cut anywhere, and not at a space far from the match."""
+    """A Chinese text is cut anywhere instead of at a space far from the match."""
     text = f"# A\n\n{before}{'前' * 500}検索{'後' * 500} 終"
     found = marker("検索").excerpt(text, "# A")
     assert found.startswith("…前")

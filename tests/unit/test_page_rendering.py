@@ -1,4 +1,4 @@
-"""Markdown of others as HTML on the pages: what it becomes, and what it cannot become."""
+"""Markdown of strangers is shown as HTML that cannot attack a reader."""
 
 import re
 import subprocess
@@ -41,12 +41,12 @@ TAG = re.compile(r"<(/?)([a-z0-9]+)([^>]*)>")
 
 
 def html(text: str) -> str:
-    """A whole text as HTML."""
+    """The HTML of a whole text."""
     return "".join(part.html for part in rendered(text))
 
 
 def test_markdown_is_rendered() -> None:
-    """Headings begin below those of the page; links leave without a trace."""
+    """Headings begin below those of the page; links send no referrer."""
     found = html(BODY)
     for words in ("<h3>Keys</h3>", "<h4>Rolling back</h4>", "<h5>Details</h5>", "<td>1</td>"):
         assert words in found
@@ -57,8 +57,8 @@ def test_markdown_is_rendered() -> None:
     assert html("###### Six") == "<h6>Six</h6>\n"
 
 
-def test_the_matched_section_stands_alone() -> None:
-    """From its heading to the next one; without such a heading the text is one part."""
+def test_the_matched_section_is_a_separate_part() -> None:
+    """It extends to the next heading. Without a matched heading, the text is one part."""
     before, matched, after = rendered(BODY, "## Rolling back")
     assert (before.is_matched, matched.is_matched, after.is_matched) == (False, True, False)
     assert matched.html.startswith("<h4>Rolling back</h4>")
@@ -69,8 +69,8 @@ def test_the_matched_section_stands_alone() -> None:
     assert rendered("") == []
 
 
-def test_each_section_is_found_by_the_heading_that_a_search_names() -> None:
-    """That has neither the marks behind a heading nor attributes that extensions write there."""
+def test_each_section_is_found_by_the_heading_in_an_answer() -> None:
+    """Such a heading has neither closing marks nor attributes of Markdown extensions."""
     headings = [
         "Plain",
         "Closed ##",
@@ -102,16 +102,16 @@ def test_each_section_is_found_by_the_heading_that_a_search_names() -> None:
         ("gpj&#x202e;exe", "gpj\N{REPLACEMENT CHARACTER}exe"),
     ],
 )
-def test_an_author_cannot_do_more_than_write(text: str, expected: str) -> None:
-    """No HTML, no image, no address of this server or of another scheme, no hidden character."""
+def test_the_markdown_of_an_author_has_only_safe_elements(text: str, expected: str) -> None:
+    """HTML, images, local links, other URL schemes and hidden characters have no effect."""
     assert expected in html(text)
 
 
 @given(
     st.lists(st.sampled_from([*"<>\"'()[]!#*_`|&;:/\n -=", "a", "on", "javascript:"])).map("".join)
 )
-def test_any_text_becomes_known_tags(text: str) -> None:
-    """With the attributes that are allowed, and no others."""
+def test_any_text_is_rendered_with_allowed_tags_only(text: str) -> None:
+    """The attributes are also limited to the allowed ones."""
     found = html(text)
     assert found.count(SCROLLED) == found.count("<table>") == found.count("</table></div>")
     for _, name, attributes in TAG.findall(found.replace(SCROLLED, "").replace("</div>", "")):
@@ -120,13 +120,13 @@ def test_any_text_becomes_known_tags(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["[", "![[", "*a_ ", "[](", "> ", "<a ", "**a", "`", "- ", "|"])
-def test_a_long_hostile_text_ends(text: str) -> None:
-    """The longest text that is rendered, of what makes parsers slow."""
+def test_a_long_hostile_text_is_rendered(text: str) -> None:
+    """Each text has the maximal length and repeats syntax that makes parsers slow."""
     rendered(text * (MAX_LENGTH // len(text)))
 
 
-def test_a_server_starts_without_the_libraries() -> None:
-    """They are imported with the first text."""
+def test_a_server_starts_without_the_markdown_libraries() -> None:
+    """They are imported when the first text is rendered."""
     code = (
         "import sys, repertory_query.app; "
         "print({'markdown_it', 'nh3', 'tomlkit'} & set(sys.modules))"

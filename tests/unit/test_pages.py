@@ -1,4 +1,4 @@
-"""Helpers of the pages: URLs and tables of parameters."""
+"""The pages have safe URLs, readable text, and tables of parameters."""
 
 from typing import Any
 
@@ -32,14 +32,14 @@ JSON = st.recursive(
 
 
 @pytest.mark.parametrize("code", [0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), 0x2066, 0x2069])
-def test_what_turns_the_direction_of_a_text_is_shown_or_removed(code: int) -> None:
-    """On a page it is visible; a terminal gets none."""
+def test_characters_that_change_the_text_direction_are_shown_or_removed(code: int) -> None:
+    """A page shows them as a visible character; a terminal does not get them."""
     assert legible(f"a{chr(code)}b\n") == "a\N{REPLACEMENT CHARACTER}b\n"
     assert safe(f"a{chr(code)}b") == "ab"
 
 
 def test_the_url_of_a_form_is_short() -> None:
-    """Defaults are left out; given values replace its own."""
+    """Defaults are left out; without its filters, only the query remains."""
     form = Form(q=" two words ", kinds=(Kind.TOOL,), tags=("a&b", "c"), threshold=0.0)
     assert form.address() == "/?q=two+words&threshold=0.0&kind=tool&tag=a%26b&tag=c"
     assert msgspec.structs.replace(form, threshold=None).unfiltered() == "/?q=two+words"
@@ -58,7 +58,7 @@ def test_the_url_of_a_form_is_short() -> None:
     ],
 )
 def test_the_url_of_an_item_is_safe_in_browsers(item_id: str, section: str, address: str) -> None:
-    """No part of any id is treated as a part of the URL."""
+    """No part of an id has a special meaning in the URL."""
     assert view_address(item_id, section) == address
 
 
@@ -75,12 +75,12 @@ def test_the_url_of_an_item_is_safe_in_browsers(item_id: str, section: str, addr
     ],
 )
 def test_a_login_never_redirects_to_another_site(target: str, where: str) -> None:
-    """Only to a path of this server."""
+    """It redirects only to a path of this server."""
     assert own_path(target) == where
 
 
 def test_parameters_are_shown_with_their_types() -> None:
-    """Nested ones by their path, with references resolved, and alternatives and ranges in short."""
+    """Nested ones are shown by path, references are resolved, and rules are abbreviated."""
     schema = {
         "type": "object",
         "required": ["mode"],
@@ -109,8 +109,8 @@ def test_parameters_are_shown_with_their_types() -> None:
     assert found["depth"].rules == "≥ 1, default 3"
 
 
-def test_a_recursive_schema_ends() -> None:
-    """With any number of recursions."""
+def test_the_rows_of_a_recursive_schema_are_bounded() -> None:
+    """The schema refers to itself many times at every level."""
     fields = {f"p{number}": {"$ref": "#"} for number in range(50)}
     options = {"anyOf": [{"$ref": "#/properties/either"}] * 100}
     schema: dict[str, Any] = {"properties": fields | {"either": options}}
@@ -119,6 +119,6 @@ def test_a_recursive_schema_ends() -> None:
 
 @given(st.dictionaries(st.sampled_from(["properties", "$defs", "required"]), JSON))
 def test_any_schema_can_be_shown(schema: dict[str, Any]) -> None:
-    """Also an arbitrary value in place of one."""
+    """Any part of the schema may have an invalid value."""
     for row in rows(schema):
         assert isinstance(row.type + row.description + row.rules, str)

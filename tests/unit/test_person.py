@@ -1,4 +1,4 @@
-"""Names and groups of strangers, and what the groups may do."""
+"""Names and groups from an identity provider are checked, and groups determine scopes."""
 
 import pytest
 from hypothesis import given
@@ -11,13 +11,13 @@ from repertory_query.sign_in.person import MAX_NAME_LENGTH, Roles, person_of
 
 
 @pytest.mark.parametrize("name", ["anna", "anna@example.org", "Zoë", "安娜", "a.b+c-d_e"])
-def test_a_plain_name_stays(name: str) -> None:
-    """Also with letters of other scripts."""
+def test_a_plain_name_is_unchanged(name: str) -> None:
+    """It may have letters of any script."""
     assert person_of(name, []).name == name
 
 
-def test_a_changed_name_is_no_other_persons() -> None:
-    """A digest follows, so that no person becomes another by what is left out."""
+def test_changed_names_of_different_people_stay_different() -> None:
+    """A digest is appended to a name whose characters are replaced or cut."""
     names = ["an na", "an\nna", "an_na", "an\u202ena", "a" * 64, "a" * 65, "a" * 66]
     found = [person_of(name, []).name for name in names]
     assert len(set(found)) == len(names)
@@ -27,7 +27,7 @@ def test_a_changed_name_is_no_other_persons() -> None:
 
 @given(st.text())
 def test_a_name_is_safe_in_a_log(name: str) -> None:
-    """Whatever it was: one short word without quotes, spaces or invisible characters."""
+    """Any name becomes one short word without quotes, spaces or invisible characters."""
     if not name.strip():
         with pytest.raises(ValueError, match="no person"):
             person_of(name, [])
@@ -39,14 +39,14 @@ def test_a_name_is_safe_in_a_log(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [None, "", "  ", 7, ["anna"], {"a": 1}, True])
-def test_who_has_no_name_is_nobody(name: object) -> None:
-    """There is no nameless caller."""
+def test_a_person_without_a_name_is_refused(name: object) -> None:
+    """Every caller must have a name that is a nonempty text."""
     with pytest.raises(ValueError, match="no person"):
         person_of(name, ["ops"])
 
 
-def test_groups_are_taken_as_they_are() -> None:
-    """What can be no group is left out; one text is one group."""
+def test_the_names_of_groups_are_unchanged() -> None:
+    """Invalid values are left out, and a single text is one group."""
     listed = ["ops", "Ops", " ops", "CN=ops", "", "x" * 201, "a\nb", "\u202eops", 7, None, ["ops"]]
     assert person_of("a", listed).groups == {"ops", "Ops", " ops", "CN=ops"}
     assert person_of("a", "ops,admins").groups == {"ops,admins"}
@@ -57,7 +57,7 @@ def test_groups_are_taken_as_they_are() -> None:
 
 
 def test_the_highest_scope_includes_the_others() -> None:
-    """And a group that a setting does not name has none."""
+    """A group that no setting names has no scope."""
     roles = Roles(Values(read_groups="a, b", call_groups="c", admin_groups=" d ,"))
     assert roles.scopes(["x"]) == frozenset()
     assert roles.scopes([]) == frozenset()
@@ -67,15 +67,15 @@ def test_the_highest_scope_includes_the_others() -> None:
     assert roles.scopes(["", "A", " a"]) == frozenset()
 
 
-def test_everyone_is_said_by_a_star_in_a_setting_alone() -> None:
-    """A group of that name is a group like others."""
+def test_a_star_in_a_setting_stands_for_everyone() -> None:
+    """A person's group named `*` has no special meaning."""
     roles = Roles(Values(read_groups="*", admin_groups="ops"))
     assert roles.scopes([]) == {Scope.READ}
     assert Roles(Values(read_groups="a")).scopes(["*"]) == frozenset()
 
 
-def test_somebody_must_be_able_to_do_something() -> None:
-    """Otherwise a sign-in would be good for nothing."""
+def test_the_settings_must_give_a_scope_to_some_group() -> None:
+    """Otherwise a sign-in would be useless."""
     for values in (Values(), Values(read_groups=" , ")):
         with pytest.raises(ConfigurationError, match=r"access\.read_groups"):
             Roles(values)

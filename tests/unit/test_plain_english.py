@@ -48,10 +48,10 @@ def prose(name: str, text: str) -> Iterator[tuple[int, str]]:
             yield from enumerate(token.string.splitlines(), start=token.start[0])
 
 
-def found(name: str, text: str) -> list[str]:
+def idioms_in(name: str, text: str) -> list[str]:
     """Each banned idiom in a file's prose, as ``file:line: idiom``, also across a line break."""
     if not _BANNED.search(" ".join(line.strip().lstrip("#").strip() for line in text.splitlines())):
-        return []  # tokens take a while
+        return []  # saves the slow tokenisation
     lines = list(prose(name, text))
     hits = []
     for (number, line), (_, following) in zip_longest(lines, lines[1:], fillvalue=(0, "")):
@@ -74,8 +74,8 @@ def found(name: str, text: str) -> list[str]:
     ],
 )
 def test_an_idiom_is_found_in_prose_only(name: str, text: str, expected: list[str]) -> None:
-    """Names of the code are not prose; a line break does not hide an idiom."""
-    assert found(name, text) == expected
+    """Names in code are not prose, and a line break does not hide an idiom."""
+    assert idioms_in(name, text) == expected
 
 
 def test_no_file_has_a_banned_idiom() -> None:
@@ -90,5 +90,5 @@ def test_no_file_has_a_banned_idiom() -> None:
     names = [name for name in listed.stdout.splitlines() if name not in EXEMPT]
     names = [name for name in names if not name.startswith(CATALOGUES) and (ROOT / name).exists()]
     assert len(names) > 300
-    hits = [hit for name in names for hit in found(name, (ROOT / name).read_text("utf-8"))]
+    hits = [hit for name in names for hit in idioms_in(name, (ROOT / name).read_text("utf-8"))]
     assert not hits, "\n".join(hits)

@@ -1,4 +1,4 @@
-"""``plugin/``: what each host's format requires of it, as its schema or validator says.
+"""``plugin/`` meets the requirements of each host's format, as its schema or validator states.
 
 The formats: Claude Code 2.1.197 (`claude plugin validate --strict`), the schemas of Cursor's
 plugins, Gemini CLI 0.61 (`gemini extensions validate`), and the Agent Skills specification.
@@ -22,7 +22,7 @@ GEMINI = PLUGIN / "gemini-extension.json"
 MARKETPLACES = [ROOT / ".claude-plugin", ROOT / ".cursor-plugin"]
 SERVERS = {"repertory": {"command": "repertory", "args": ["mcp"]}}
 
-# The fields of a manifest that the hosts know, of which Cursor allows no others.
+# The fields of a manifest that all hosts know. Cursor refuses unknown fields.
 COMMON = {
     *("name", "displayName", "version", "description", "author", "homepage", "repository"),
     *("license", "keywords", "skills", "agents", "commands", "hooks", "mcpServers"),
@@ -35,7 +35,7 @@ SKILL = {"name", "description", "license", "compatibility", "metadata", "allowed
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A JSON file."""
+    """The object in a JSON file."""
     found = json.loads(path.read_text("utf-8"))
     assert isinstance(found, dict)
     return found
@@ -43,7 +43,7 @@ def read(path: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", [CLAUDE, CURSOR, GEMINI], ids=lambda path: path.parent.name)
 def test_a_manifest_names_the_plugin_and_its_version(path: Path) -> None:
-    """The same in all, and the version of the package."""
+    """All manifests have the same name and description, and the version of the package."""
     manifest = read(path)
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     assert f'\nversion = "{manifest["version"]}"\n' in project
@@ -53,15 +53,15 @@ def test_a_manifest_names_the_plugin_and_its_version(path: Path) -> None:
 
 
 def test_every_host_starts_the_same_server() -> None:
-    """The command line has its command."""
+    """The started command exists."""
     cursor = read(CURSOR)["mcpServers"]
     assert read(CLAUDE)["mcpServers"] == read(GEMINI)["mcpServers"] == SERVERS
     assert read(PLUGIN / cursor) == {"mcpServers": SERVERS}
     assert "mcp" in COMMANDS
 
 
-def test_claude_code_knows_each_field() -> None:
-    """An unknown one is ignored there, or refused in an option."""
+def test_the_claude_code_manifest_has_only_known_fields() -> None:
+    """Claude Code ignores unknown fields of a manifest and refuses those of an option."""
     manifest = read(CLAUDE)
     assert manifest.keys() <= COMMON | {"userConfig"}
     for name, option in manifest["userConfig"].items():
@@ -71,23 +71,24 @@ def test_claude_code_knows_each_field() -> None:
 
 
 def test_suggestions_are_off_by_default() -> None:
-    """Neither host runs a hook that the user has not switched on, and none refuses a prompt."""
+    """The hook runs only if the user enables it, and its failure never blocks a prompt."""
     manifest = read(CLAUDE)
     ((group,),) = manifest["hooks"].values()
     (hook,) = group["hooks"]
     assert list(manifest["hooks"]) == ["UserPromptSubmit"]
     assert manifest["userConfig"]["suggest"]["default"] is False
     assert hook["type"] == "command"
-    assert hook["command"].endswith(" || exit 0")  # a shell that finds no file may end with 2
+    # A shell may exit with 2 if the script is missing, and that would block the prompt.
+    assert hook["command"].endswith(" || exit 0")
     script = re.search(r"\$\{CLAUDE_PLUGIN_ROOT}/([^\"]+)", hook["command"])
     assert script is not None
     assert (PLUGIN / script[1]).is_file()
-    # Claude Code and Gemini CLI read a file of this name by themselves.
+    # Claude Code and Gemini CLI would read a file with this name automatically.
     assert not (PLUGIN / "hooks" / "hooks.json").exists()
 
 
-def test_cursor_knows_each_field() -> None:
-    """Its schema is closed; paths are relative to the plugin."""
+def test_the_cursor_manifest_has_only_known_fields() -> None:
+    """Its schema allows no others; paths are relative to the plugin."""
     manifest = read(CURSOR)
     closed = COMMON | {"minClientVersions", "publisher", "logo", "category", "tags", "rules"}
     assert manifest.keys() <= closed | {"variables"}
@@ -96,8 +97,8 @@ def test_cursor_knows_each_field() -> None:
 
 
 @pytest.mark.parametrize("folder", MARKETPLACES, ids=lambda folder: folder.name)
-def test_a_marketplace_leads_to_the_plugin(folder: Path) -> None:
-    """Its source is a path in this repository, with a manifest of the same name."""
+def test_a_marketplace_refers_to_the_plugin(folder: Path) -> None:
+    """Its source is a path in this repository with a manifest of the same name."""
     marketplace = read(folder / "marketplace.json")
     (entry,) = marketplace["plugins"]
     assert marketplace["name"]
@@ -108,7 +109,7 @@ def test_a_marketplace_leads_to_the_plugin(folder: Path) -> None:
 
 
 def test_the_skill_follows_the_specification() -> None:
-    """Its folder has its name, and every field is one of the specification."""
+    """Its folder has the name of the skill, and the specification defines every field."""
     (path,) = PLUGIN.glob("skills/*/SKILL.md")
     skill = parse(path.read_text("utf-8"), str(path))
     fields = skill.fields or {}

@@ -1,4 +1,4 @@
-"""Policies: how they are written in front matter and in a configuration, and what wins."""
+"""Policies are written in front matter or in a configuration, which takes precedence."""
 
 from pathlib import Path
 
@@ -33,18 +33,18 @@ WHOLE = Policy(
 
 
 def item(name: str, policy: Policy | None = None) -> Item:
-    """A skill of that name."""
+    """A skill with that name."""
     return Item(id=f"team/{name}", kind=Kind.SKILL, name=name, source="team", policy=policy)
 
 
-def of(fields: dict[str, object]) -> tuple[Policy | None, list[str]]:
-    """The policy in front matter, and the problems."""
+def authored_policy(fields: dict[str, object]) -> tuple[Policy | None, list[str]]:
+    """The policy in front matter, and the messages of its problems."""
     policy, problems = authored(fields, "SKILL.md", "team/deploy")
     return policy, [problem.message for problem in problems]
 
 
 def test_front_matter_may_set_all_five_fields_in_either_spelling() -> None:
-    """At the top level with lists, or as metadata, where the format allows only text."""
+    """They are lists at the top level, or text in `metadata`, where the format allows only text."""
     written = {
         "pin": ["ship it"],
         "boost": -0.5,
@@ -59,14 +59,14 @@ def test_front_matter_may_set_all_five_fields_in_either_spelling() -> None:
         "deprecated_by": "deploy-v2",
         "when_not_to_use": "Not for rollbacks.",
     }
-    assert of(written) == (WHOLE, [])
-    assert of({"metadata": metadata}) == (WHOLE, [])
+    assert authored_policy(written) == (WHOLE, [])
+    assert authored_policy({"metadata": metadata}) == (WHOLE, [])
 
 
 def test_front_matter_without_a_policy_has_none() -> None:
-    """An item without one keeps the hash that it had before there were policies."""
-    assert of({"name": "deploy", "metadata": {"version": "1"}}) == (None, [])
-    assert of({"boost": 0, "aliases": []}) == (None, [])
+    """An item without a policy keeps the hash that it had before policies existed."""
+    assert authored_policy({"name": "deploy", "metadata": {"version": "1"}}) == (None, [])
+    assert authored_policy({"boost": 0, "aliases": []}) == (None, [])
     assert b"policy" not in msgspec.json.encode(item("deploy"))
 
 
@@ -86,21 +86,21 @@ def test_front_matter_without_a_policy_has_none() -> None:
 def test_an_invalid_value_in_front_matter_is_reported_and_left_out(
     field: str, value: object, wanted: str
 ) -> None:
-    """The rest of the policy stays."""
-    policy, messages = of({"aliases": ["rollout"], field: value})
+    """The rest of the policy is kept."""
+    policy, messages = authored_policy({"aliases": ["rollout"], field: value})
     assert messages == [f"The `{field}` was left out; it must be {wanted}."]
     assert policy == (None if field == "aliases" else Policy(aliases=("rollout",)))
 
 
 def test_an_author_may_raise_an_item_only_a_little() -> None:
-    """A higher value is reduced to the maximum for front matter, and reported."""
-    policy, messages = of({"boost": 1})
+    """A higher boost is reduced to the maximum for front matter, and reported."""
+    policy, messages = authored_policy({"boost": 1})
     assert policy == Policy(boost=MAX_AUTHOR_BOOST)
     assert "only a [[policy]] of a configuration may give more" in messages[0]
 
 
-def test_a_found_configuration_bounds_only_its_own_boost() -> None:
-    """What a user has decided stays, unless the found rule says something else about it."""
+def test_the_maximal_boost_of_a_found_configuration_applies_only_to_its_rules() -> None:
+    """A user's boost stays unless the found rule sets a boost itself."""
     own = Rule(item="a", changes={"boost": 0.8}, place="own")
     found = Rule(item="a", changes={"aliases": ("b",)}, place="found", within="/project")
     assert apply_rules(None, [own, found]) == Policy(boost=0.8, aliases=("b",))
@@ -122,10 +122,10 @@ FRONT = (
         (PythonSkills, "a/skill.yaml", FRONT.split("---\n")[1]),
     ],
 )
-def test_every_source_with_front_matter_reads_it(
+def test_every_source_with_front_matter_reads_policies(
     tmp_path: Path, source: type, place: str, text: str
 ) -> None:
-    """Skills, manifests and documents; the keys are no longer in `extra`."""
+    """Skills, manifests and documents do; the keys of policies are removed from `extra`."""
     write(tmp_path / place, text)
     built: Source = source(name="team", path=tmp_path)
     scan = built.scan()
@@ -137,8 +137,8 @@ def test_every_source_with_front_matter_reads_it(
     assert problem.message == "The `boost` was left out; it must be a number from -1 to 1."
 
 
-def test_later_rules_win_field_by_field_and_over_front_matter() -> None:
-    """By id, by name and by pattern; an item without a rule stays the same object."""
+def test_later_rules_take_precedence_per_field_and_over_front_matter() -> None:
+    """Rules match ids, names or patterns. An item without a rule stays the same object."""
     given = rules(
         [
             {"item": "team/*", "boost": 0.3, "aliases": ["all"]},
@@ -165,8 +165,8 @@ def test_later_rules_win_field_by_field_and_over_front_matter() -> None:
     assert [{*one.used} for one in applied.values()] == [{0, 1, 2}, {0}, set()]
 
 
-def test_a_policy_is_about_names_whose_accents_are_apart() -> None:
-    """Folders that were copied from macOS have such names, and a person types no such pattern."""
+def test_a_policy_matches_names_in_any_unicode_normalisation() -> None:
+    """Folders copied from macOS have decomposed accents, which people do not type in patterns."""
     given = rules(
         [
             {"item": "team/r\u00e9sum\u00e9", "boost": 0.1},
@@ -182,8 +182,8 @@ def test_a_policy_is_about_names_whose_accents_are_apart() -> None:
         assert found.policy.pin == ("ship it",)
 
 
-def test_a_policy_costs_no_embedding_and_is_written_again() -> None:
-    """It changes the metadata hash, but not the embedded text."""
+def test_a_changed_policy_is_written_without_a_new_embedding() -> None:
+    """It changes the metadata hash, but not the content hash."""
     plain, ruled = item("deploy"), item("deploy").under(WHOLE)
     assert plain.content_hash() == ruled.content_hash()
     assert plain.metadata_hash() != ruled.metadata_hash()
@@ -219,17 +219,17 @@ def test_a_policy_costs_no_embedding_and_is_written_again() -> None:
         ([{"item": "a"}] * 1_001, "repertory.toml: there are 1,001 policies; 1,000 is the limit"),
     ],
 )
-def test_a_wrong_table_is_refused_by_file_and_number(tables: object, message: str) -> None:
-    """A written mistake is an error, not a guess."""
+def test_an_invalid_table_is_refused(tables: object, message: str) -> None:
+    """The error names the file and the number of the table."""
     with pytest.raises(ConfigurationError) as refused:
         rules(tables, "repertory.toml")
     assert str(refused.value).startswith(message)
 
 
-def test_the_configuration_file_gives_rules_that_leave_its_hash_alone(
+def test_rules_do_not_change_the_hash_of_the_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The user's rules come before the project's, and no rule makes another collection."""
+    """The user's rules come before the project's, and the collection stays the same."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     file = tmp_path / "repertory.toml"
     sources = '[[sources]]\ntype = "skills"\npath = "s"\n'
@@ -242,11 +242,11 @@ def test_the_configuration_file_gives_rules_that_leave_its_hash_alone(
     assert [rule.item for rule in ruled.rules] == ["mine", "deploy"]
     assert ruled.rules[1].place == f"{file}: [[policy]] 1"
     assert ruled.hash == bare.hash
-    assert ruled != bare  # so that a watch service takes it over
+    assert ruled != bare  # so that a watch service notices the change
 
 
-def test_a_rule_about_no_item_is_reported_once_all_sources_were_read(tmp_path: Path) -> None:
-    """Until then it may be about an item that was not scanned yet."""
+def test_a_rule_without_an_item_is_reported_after_all_sources_were_read(tmp_path: Path) -> None:
+    """Its item may belong to a source that was not scanned yet."""
     source = SkillFolders(name="team", path=tmp_path)
     rule = Rule(item="missing", changes={"boost": 1.0}, place="repertory.toml: [[policy]] 1")
     seen = [scan_source(source)]
@@ -259,7 +259,7 @@ def test_a_rule_about_no_item_is_reported_once_all_sources_were_read(tmp_path: P
 
 
 def test_a_missing_successor_is_reported(tmp_path: Path) -> None:
-    """An unknown name and the item itself are reported; an item of that name elsewhere is not."""
+    """Neither an unknown name nor the item itself is a successor; a namesake elsewhere is."""
     for folder, name in (("a/deploy", "deploy"), ("b/deploy", "deploy")):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "SKILL.md").write_text(f"---\nname: {name}\ndescription: Ship.\n---\n")
@@ -280,7 +280,7 @@ def test_a_missing_successor_is_reported(tmp_path: Path) -> None:
 
 
 def test_saved_rules_are_active_without_another_scan(tmp_path: Path) -> None:
-    """The last scans stay valid if only policies changed."""
+    """The latest scans stay valid if only policies change."""
     (tmp_path / "deploy").mkdir()
     (tmp_path / "deploy" / "SKILL.md").write_text("---\nname: deploy\ndescription: Ship.\n---\n")
     source, scans = SkillFolders(name="team", path=tmp_path), LatestScans({})

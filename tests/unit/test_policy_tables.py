@@ -1,4 +1,4 @@
-"""Changes of `[[policy]]` tables: what is asked for, and not one byte of the rest."""
+"""A change of a `[[policy]]` table does not change one byte of the rest of the file."""
 
 import tomllib
 from typing import Any
@@ -67,7 +67,7 @@ BETWEEN = st.sampled_from(
 
 
 def written(policies: list[dict[str, Any]], between: list[str]) -> str:
-    """A file with some policies and something else around them, which is parted by markers."""
+    """A file with some policies, each followed by a marker, and other lines before them."""
     text = ""
     for number, policy in enumerate(policies):
         text = with_policy(text, None, policy)
@@ -75,8 +75,8 @@ def written(policies: list[dict[str, Any]], between: list[str]) -> str:
     return "".join(dict.fromkeys(between)) + text
 
 
-def test_a_changed_policy_keeps_the_lines_that_stay() -> None:
-    """Also their comments, and lists of several lines."""
+def test_a_changed_policy_keeps_its_unchanged_lines() -> None:
+    """Comments and lists of several lines are kept."""
     changed = with_policy(FULL, 0, EDITED)
     before, after = FULL.splitlines(), changed.splitlines()
     assert [line for line in before if line not in after] == ["boost = 0.5 # why"]
@@ -87,8 +87,8 @@ def test_a_changed_policy_keeps_the_lines_that_stay() -> None:
     assert policies_in(changed)[0] == EDITED
 
 
-def test_a_removed_policy_leaves_the_comment_of_the_next() -> None:
-    """Only the lines of its table go, and an empty line before it."""
+def test_removing_a_policy_keeps_the_comment_of_the_next_one() -> None:
+    """Only the lines of its table and an empty line before it are removed."""
     changed = without_policy(FULL, 0)
     assert "# Old notes.\n[[ policy ]]" in changed
     assert [one["item"] for one in policies_in(changed)] == ["notes"]
@@ -97,14 +97,14 @@ def test_a_removed_policy_leaves_the_comment_of_the_next() -> None:
     assert without_policy(with_policy(FULL, None, EDITED), 2) == FULL
 
 
-def test_a_field_that_is_left_out_goes() -> None:
-    """The item stays."""
+def test_a_missing_field_is_removed() -> None:
+    """The other keys of the table stay."""
     assert policies_in(with_policy(FULL, 1, {"item": "notes"}))[1] == {"item": "notes"}
 
 
 @pytest.mark.parametrize("text", ["", "limit = 1", "limit = 1\n", "# c\r\n"])
 def test_a_policy_is_added_at_the_end(text: str) -> None:
-    """What was there stays, in the file's own line ends."""
+    """The existing text is unchanged, and the new lines have the file's line ends."""
     changed = with_policy(text, None, {"item": "keys", "pin": ['say "yes"']})
     assert changed.startswith(text)
     assert policies_in(changed) == [{"item": "keys", "pin": ['say "yes"']}]
@@ -113,10 +113,10 @@ def test_a_policy_is_added_at_the_end(text: str) -> None:
 
 
 @given(st.lists(POLICY, min_size=1, max_size=4), st.lists(BETWEEN), POLICY, st.data())
-def test_all_else_stays(
+def test_the_rest_of_the_file_is_unchanged(
     policies: list[dict[str, Any]], between: list[str], new: dict[str, Any], data: st.DataObject
 ) -> None:
-    """Whatever policies there are: one is changed or removed, and the rest is the same text."""
+    """This holds for any policies of which one is changed or removed."""
     at = data.draw(st.integers(0, len(policies) - 1))
     text = written(policies, between)
     changed = with_policy(text, at, new)
@@ -143,16 +143,16 @@ def test_all_else_stays(
         ("#" * MAX_SIZE + "\n[[policy]]\nitem = 'keys'", "by hand"),
     ],
 )
-def test_what_cannot_be_changed_is_refused(text: str, words: str) -> None:
-    """With what to do instead; such files remain valid configurations."""
+def test_a_file_that_cannot_be_edited_safely_is_refused(text: str, words: str) -> None:
+    """The error advises a change by hand, or says that the file is not TOML."""
     with pytest.raises(ConfigurationError, match=words):
         with_policy(text, 0, {"item": "keys", "boost": 0.5})
     with pytest.raises(ConfigurationError, match=words):
         without_policy(text, 0)
 
 
-def test_there_is_no_such_policy() -> None:
-    """It may have been removed meanwhile."""
+def test_removing_a_missing_policy_is_an_error() -> None:
+    """Another user may have removed it."""
     with pytest.raises(ConfigurationError, match="by hand"):
         without_policy(FULL, 2)
     assert len(tomllib.loads(FULL)["policy"]) == 2
@@ -160,7 +160,7 @@ def test_there_is_no_such_policy() -> None:
 
 @given(st.lists(st.sampled_from("abc")), st.lists(st.sampled_from("abc")))
 def test_a_change_is_shown_as_a_unified_diff(old: list[str], new: list[str]) -> None:
-    """Applied to the old lines, it gives the new ones, at the place that it names."""
+    """The diff, applied to the old lines at its line number, results in the new lines."""
     lines = changed_lines("\n".join(old), "\n".join(new), "repertory.toml")
     if old == new or not lines:
         assert old == new

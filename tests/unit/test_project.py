@@ -1,4 +1,4 @@
-"""Which directory is the project: the nearest one with a marker, as git does."""
+"""The project is the nearest directory with a marker, as in git."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,21 +13,21 @@ from repertory.workspace import Indexed, Workspace
 
 @pytest.fixture(autouse=True)
 def home(own_home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A home directory without a configuration of its own, and a data directory."""
+    """A home directory without a configuration, and a separate data directory."""
     own_home.mkdir()
     monkeypatch.setenv("REPERTORY_DATA_DIR", str(tmp_path / "data"))
     return own_home
 
 
 def below(folder: Path, place: str = "a/b") -> Path:
-    """A folder inside another."""
+    """A new folder inside another one."""
     found = folder / place
     found.mkdir(parents=True, exist_ok=True)
     return found
 
 
-def test_the_file_is_found_from_a_folder_below(tmp_path: Path) -> None:
-    """A project's file applies to the whole project; its paths are relative to its folder."""
+def test_a_configuration_file_is_found_from_a_subfolder(tmp_path: Path) -> None:
+    """It applies to the whole project, and its paths are relative to its folder."""
     start = below(tmp_path)
     (tmp_path / "repertory.toml").write_text('[[sources]]\ntype = "skills"\npath = "s"\n')
     settings, project = located({}, start)
@@ -37,7 +37,7 @@ def test_the_file_is_found_from_a_folder_below(tmp_path: Path) -> None:
     assert not settings.trusted
 
 
-def test_a_repository_is_found_from_a_folder_below(tmp_path: Path) -> None:
+def test_a_repository_is_found_from_a_subfolder(tmp_path: Path) -> None:
     """Its ``.git`` is a folder, or a file in a worktree or submodule."""
     for name in ("clone", "worktree"):
         start = below(tmp_path / name)
@@ -48,8 +48,8 @@ def test_a_repository_is_found_from_a_folder_below(tmp_path: Path) -> None:
         assert located({}, start)[1] == Project(tmp_path / name, Marker.REPOSITORY)
 
 
-def test_a_directory_that_was_indexed_is_found_from_a_folder_below(tmp_path: Path) -> None:
-    """Whatever the settings were: by a command, by a server, or with folders of its own."""
+def test_an_indexed_directory_is_found_from_a_subfolder(tmp_path: Path) -> None:
+    """The record may be of a command, of a server or of configured folders, with any settings."""
     records: list[Callable[[Workspace], None]] = [
         lambda one: one.remember(Indexed(request="r", configuration="c")),
         Workspace.forget,
@@ -64,8 +64,8 @@ def test_a_directory_that_was_indexed_is_found_from_a_folder_below(tmp_path: Pat
         assert project_of(start, load({}, start)).directory == root
 
 
-def test_the_nearest_marker_wins(tmp_path: Path) -> None:
-    """A repository inside a project is a project of its own, with its own settings."""
+def test_the_nearest_marker_determines_the_project(tmp_path: Path) -> None:
+    """A repository inside a project is its own project with its own settings."""
     (tmp_path / "repertory.toml").write_text("[search]\nlimit = 9\n")
     start = below(tmp_path, "vendored/src")
     assert located({}, start)[0].values.limit == 9
@@ -75,8 +75,8 @@ def test_the_nearest_marker_wins(tmp_path: Path) -> None:
     assert (settings.values.limit, settings.file) == (3, None)
 
 
-def test_an_index_hides_no_marker_above(tmp_path: Path) -> None:
-    """A search made in a folder below, before there was one, does not detach it for ever."""
+def test_an_index_does_not_hide_a_marker_above_it(tmp_path: Path) -> None:
+    """An earlier search in a subfolder must not separate it from the project forever."""
     start = below(tmp_path)
     outer, inner = Workspace(load({}, tmp_path), tmp_path), Workspace(load({}, start), start)
     inner.forget()
@@ -89,11 +89,11 @@ def test_an_index_hides_no_marker_above(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_linked", [False, True])
-def test_home_is_never_found_from_a_folder_below(
+def test_the_home_directory_is_not_the_project_of_its_subfolders(
     home: Path, monkeypatch: pytest.MonkeyPatch, is_linked: bool
 ) -> None:
-    """Nor is anything above it; in the home directory itself it is meant."""
-    if is_linked:  # the working directory has no links
+    """Nor is a folder above it. Started in the home directory itself, it is the project."""
+    if is_linked:  # the path of the working directory contains no links, but HOME does
         home.with_name("link").symlink_to(home)
         monkeypatch.setenv("HOME", str(home.with_name("link")))
     (home / ".git").mkdir()
@@ -106,8 +106,10 @@ def test_home_is_never_found_from_a_folder_below(
 
 
 @pytest.mark.parametrize("marker", [".git", "repertory.toml"])
-def test_no_folder_for_all_is_found_from_a_folder_below(tmp_path: Path, marker: str) -> None:
-    """Another account may have put the marker into it, as into ``/tmp``; named, it is one."""
+def test_a_folder_for_all_accounts_is_not_the_project_of_its_subfolders(
+    tmp_path: Path, marker: str
+) -> None:
+    """Another account may have put a marker into it, as into ``/tmp``."""
     shared = tmp_path / "shared"
     start = below(shared)
     (shared / marker).touch()
@@ -119,10 +121,10 @@ def test_no_folder_for_all_is_found_from_a_folder_below(tmp_path: Path, marker: 
     assert project_of(start, settings).directory == shared
 
 
-def test_named_paths_stay_relative_to_the_working_directory(
+def test_named_paths_are_relative_to_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of flags and of the environment, also when the settings are read again."""
+    """This applies to flags and variables, even if the settings are loaded again elsewhere."""
     (tmp_path / ".git").mkdir()
     start = below(tmp_path)
     (start / "my.toml").write_text("[search]\nlimit = 7\n")
@@ -140,8 +142,8 @@ def test_named_paths_stay_relative_to_the_working_directory(
     assert (settings.values.limit, settings.mcp_configs) == (7, (start / "one.json",))
 
 
-def test_a_missing_named_file_is_an_error_of_its_own_path(tmp_path: Path) -> None:
-    """The message has the path that the user meant."""
+def test_the_error_for_a_missing_file_contains_the_path_that_was_meant(tmp_path: Path) -> None:
+    """The path is relative to the working directory, not to the project."""
     (tmp_path / ".git").mkdir()
     start = below(tmp_path)
     with pytest.raises(ConfigurationError, match=r"a/b/missing\.toml"):

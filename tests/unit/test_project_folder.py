@@ -1,4 +1,4 @@
-"""A project's files as they are on the disk: which are searched, and how they stay up to date."""
+"""A project's searchable files are read from the disk and stay up to date."""
 
 import json
 import os
@@ -28,7 +28,7 @@ from repertory.project_search.snippets import CUT
 from repertory.sources.reading.walk import Walk
 from tests.support.builders import write
 
-# Also words with accents, in a script without spaces, and one that folds to more letters.
+# Words may have accents, characters of an unspaced script, and ß, which folds to two letters.
 WORD = st.text("abcXYZ_éßЖ文9", min_size=2, max_size=8)
 PLACE = st.sampled_from(["a.py", "b.md", "src/c.txt", ".github/d.yml", "src/deep/e.json"])
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAu1SU1LfVLPHCozMxH2Mo4lgOEePzNm0t\n"
@@ -41,7 +41,7 @@ def _home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
 
 
 def places(project: Path, leave_out: Path | None = None) -> list[str]:
-    """The places of the files that are searched."""
+    """The relative paths of the searched files."""
     return sorted(file.place for file in Folder(project, leave_out).files({}))
 
 
@@ -62,15 +62,15 @@ def previews(
 
 
 def entries(*items: Item) -> Mapping[str, Entry]:
-    """The entries of items by the place of their file in ``/project``."""
+    """The entries of items by the relative paths of their files in ``/project``."""
     index = KeywordIndex.empty().updated((), items)
     return {entry.path.removeprefix("/project/"): entry for entry in index.all()}
 
 
 @settings(max_examples=25)
 @given(texts=st.dictionaries(PLACE, st.lists(WORD, min_size=1, max_size=12), min_size=1))
-def test_every_word_of_a_file_is_found_as_long_as_it_is_there(texts: dict[str, list[str]]) -> None:
-    """An exact search finds the file, with the word in the snippet; after an edit it does not."""
+def test_every_current_word_of_a_file_is_found(texts: dict[str, list[str]]) -> None:
+    """An exact search finds the file and shows the word, but not after the word was removed."""
     with tempfile.TemporaryDirectory() as temporary:
         project = Path(temporary)
         search = ProjectSearch(project, Folder(project))
@@ -100,8 +100,8 @@ def test_every_word_of_a_file_is_found_as_long_as_it_is_there(texts: dict[str, l
         assert place not in found(search, "changed")
 
 
-def test_the_text_is_searched_as_it_is_on_the_disk(tmp_path: Path) -> None:
-    """Also front matter, and what a parser leaves out."""
+def test_the_raw_text_of_a_file_is_searched(tmp_path: Path) -> None:
+    """It includes front matter and lines that a parser leaves out."""
     write(tmp_path / "SKILL.md", "---\nname: dask\nlicense: BSD\n---\n# Dask\n\nBody.\n")
     write(tmp_path / "area.ns.txt", "DEFINE PROCEDURE Area\nCOMMENT:\nENDCOMMENT\n")
     search = ProjectSearch(tmp_path, Folder(tmp_path))
@@ -110,7 +110,7 @@ def test_the_text_is_searched_as_it_is_on_the_disk(tmp_path: Path) -> None:
 
 
 def test_words_in_older_encodings_are_found(tmp_path: Path) -> None:
-    """As those of UTF-8."""
+    """The encoding of a file is detected."""
     texts = {"latin-1": "ein Köder", "cp932": "設定ファイル", "gb18030": "搜索文件"}
     for coding, text in texts.items():
         (tmp_path / f"{coding}.txt").write_bytes(text.encode(coding))
@@ -123,7 +123,7 @@ def test_words_in_older_encodings_are_found(tmp_path: Path) -> None:
 
 
 def test_names_and_paths_are_searched(tmp_path: Path) -> None:
-    """First the files whose name contains the query, then by content, last by folder."""
+    """Files whose name matches come first, then matches of content, then of folders."""
     for place in ("helpers/a.py", "src/math_helpers.py", "logo.png"):
         write(tmp_path / place, "")
     write(tmp_path / "b.py", "import helpers")
@@ -135,7 +135,7 @@ def test_names_and_paths_are_searched(tmp_path: Path) -> None:
 
 
 def test_hidden_files_are_searched_and_secrets_are_not(tmp_path: Path) -> None:
-    """Environments, keys, MCP configurations and the files of git; templates hold no secrets."""
+    """Environments, keys, MCP configurations and git's files are secret; templates are not."""
     shown = [".env.example", ".github/ci.yml", ".gitignore", "a.json", "docs/keys.md"]
     for place in shown:
         write(tmp_path / place, "token")
@@ -174,14 +174,14 @@ def test_hidden_files_are_searched_and_secrets_are_not(tmp_path: Path) -> None:
         "-----BEGIN PGP PRIVATE KEY BLOCK-----\r\nComment: mine\r\n\r\nlQOYBF\r\n",
     ],
 )
-def test_private_keys_of_all_kinds_are_left_out(tmp_path: Path, text: str) -> None:
-    """Those of PGP may have lines before their content."""
+def test_all_kinds_of_private_keys_are_left_out(tmp_path: Path, text: str) -> None:
+    """PGP keys may have header lines before their content."""
     (tmp_path / "key.txt").write_bytes(text.encode())
     assert places(tmp_path) == []
 
 
 def test_a_file_that_gets_a_secret_is_no_longer_shown(tmp_path: Path) -> None:
-    """Not even what was read before."""
+    """The text that was read before is also forgotten."""
     write(tmp_path / "notes.txt", "token")
     search = ProjectSearch(tmp_path, Folder(tmp_path))
     assert found(search, "token") == ["notes.txt"]
@@ -190,9 +190,9 @@ def test_a_file_that_gets_a_secret_is_no_longer_shown(tmp_path: Path) -> None:
 
 
 def test_files_that_git_ignores_are_not_searched(tmp_path: Path) -> None:
-    """By the rules of the folder, of its parents in the repository, of it, and of the user."""
+    """Rules come from the folder, its parents in the repository, the repository and the user."""
     project = tmp_path / "work" / "project"
-    write(tmp_path / ".gitignore", "*\n")  # outside the repository
+    write(tmp_path / ".gitignore", "*\n")  # this file is outside the repository
     write(tmp_path / "work/.git/info/exclude", "local.md\n")
     write(tmp_path / "work/.gitignore", "*.log\n/project/build/\n!kept.tmp\n")
     write(project / ".gitignore", "drafts/\n!kept.log\n")
@@ -214,10 +214,8 @@ def test_files_that_git_ignores_are_not_searched(tmp_path: Path) -> None:
         (r'"~/a\"#\\b"', r'a"#\b'),
     ],
 )
-def test_the_excludes_file_that_git_is_configured_with_is_read(
-    tmp_path: Path, named: str, file: str
-) -> None:
-    """Instead of the default one; as git reads its name."""
+def test_the_configured_excludes_file_of_git_is_read(tmp_path: Path, named: str, file: str) -> None:
+    """It replaces the default file, and its name is parsed as by git."""
     home = Path.home()
     write(home / ".gitconfig", f"[core]\n\tExcludesFile = {named.format(home=home)}\n")
     read = ["git", "config", "--global", "--type=path", "core.excludesFile"]
@@ -231,10 +229,10 @@ def test_the_excludes_file_that_git_is_configured_with_is_read(
     assert places(tmp_path) == ["a.md"]
 
 
-def test_a_repository_of_the_home_does_not_count(
+def test_a_repository_of_the_home_directory_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who keeps configuration files in one ignores all others."""
+    """A repository for configuration files usually ignores all other files."""
     home, link = Path.home(), tmp_path / "link"
     write(home / ".git/HEAD")
     write(home / ".gitignore", "*\n")
@@ -246,7 +244,7 @@ def test_a_repository_of_the_home_does_not_count(
 
 
 def test_a_worktree_has_the_excludes_of_its_repository(tmp_path: Path) -> None:
-    """Its ``.git`` is a file."""
+    """The ``.git`` of a worktree is a file that refers to the repository."""
     write(tmp_path / "main/.git/info/exclude", "local.md\n")
     write(tmp_path / "main/.git/worktrees/tree/commondir", "../..\n")
     write(tmp_path / "tree/.git", f"gitdir: {tmp_path}/main/.git/worktrees/tree\n")
@@ -256,7 +254,7 @@ def test_a_worktree_has_the_excludes_of_its_repository(tmp_path: Path) -> None:
 
 
 def test_links_out_of_the_project_are_not_followed(tmp_path: Path) -> None:
-    """Neither to files nor to folders; links inside are."""
+    """This applies to files and folders; links within the project are followed."""
     write(tmp_path / "outside" / "secret.md", "token")
     project = tmp_path / "project"
     write(project / "a.md", "token")
@@ -267,8 +265,8 @@ def test_links_out_of_the_project_are_not_followed(tmp_path: Path) -> None:
     assert found(search, "token") == ["a.md", "b.md"]
 
 
-def test_a_link_shows_nothing_that_is_left_out(tmp_path: Path) -> None:
-    """Neither a secret, nor an ignored file, nor the data directory, under another name."""
+def test_a_link_does_not_show_a_file_that_is_left_out(tmp_path: Path) -> None:
+    """A link's name does not reveal a secret, an ignored file or the data directory."""
     write(tmp_path / ".gitignore", "build/\n")
     for place in (".env", "build/a.md", ".git/config", "data/b.md", "shown/c.md"):
         write(tmp_path / place, "token")
@@ -288,8 +286,8 @@ def test_a_link_shows_nothing_that_is_left_out(tmp_path: Path) -> None:
     ]
 
 
-def test_a_link_that_is_turned_out_of_the_project_is_not_read(tmp_path: Path) -> None:
-    """Not even right after it was listed."""
+def test_a_file_that_becomes_a_link_out_of_the_project_is_not_read(tmp_path: Path) -> None:
+    """This holds even if the file was listed just before."""
     project = tmp_path / "project"
     write(tmp_path / "secret.md", "token")
     write(project / "a.md", "harmless")
@@ -301,14 +299,14 @@ def test_a_link_that_is_turned_out_of_the_project_is_not_read(tmp_path: Path) ->
 
 
 def test_the_data_directory_is_left_out(tmp_path: Path) -> None:
-    """It holds the notes and keys of servers."""
+    """It contains keys and other files of servers."""
     write(tmp_path / "a.md")
     write(tmp_path / "data" / "keys.json")
     assert places(tmp_path, leave_out=tmp_path / "data") == ["a.md"]
 
 
-def test_new_files_and_new_rules_count_at_the_next_search(tmp_path: Path) -> None:
-    """Also deep in folders."""
+def test_new_files_and_rules_apply_to_the_next_search(tmp_path: Path) -> None:
+    """This includes files in deep folders."""
     write(tmp_path / "a/b/old.md")
     folder = Folder(tmp_path)
     assert [file.place for file in folder.files({})] == ["a/b/old.md"]
@@ -322,14 +320,15 @@ def test_new_files_and_new_rules_count_at_the_next_search(tmp_path: Path) -> Non
     assert folder.files({}) == []
 
 
-def test_folders_are_listed_again_only_when_one_changed(
+def test_folders_are_listed_again_only_after_a_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Changes of files alone do not count, but those of files with rules do."""
-    monkeypatch.setattr(listing, "GRANULARITY", -(10**15))  # no change is too recent
+    """Changed content of files does not count, unless they contain ignore rules."""
+    # Treat even the most recent modification times as reliable.
+    monkeypatch.setattr(listing, "GRANULARITY", -(10**15))
     walks = []
 
-    def counted(*given: Any, **named: Any) -> Walk:  # noqa: ANN401 - what it takes
+    def counted(*given: Any, **named: Any) -> Walk:  # noqa: ANN401 - the arguments of Walk
         walks.append(given)
         return Walk(*given, **named)
 
@@ -357,7 +356,7 @@ def test_folders_are_listed_again_only_when_one_changed(
 
 
 def test_unchanged_files_are_the_same_objects(tmp_path: Path) -> None:
-    """Also those that changed so recently that they are read again."""
+    """This includes files that are read again because they changed very recently."""
     write(tmp_path / "a.py", "one")
     write(tmp_path / "b.py", "two")
     folder = Folder(tmp_path)
@@ -368,10 +367,10 @@ def test_unchanged_files_are_the_same_objects(tmp_path: Path) -> None:
     assert [file.content for file in second] == ["one", "three"]
 
 
-def test_large_and_binary_files_are_known_by_name(
+def test_large_and_binary_files_are_searched_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Single files and all texts together have a limit, which a search without results reports."""
+    """Each file and all texts together have a limit, which a search without results reports."""
     monkeypatch.setattr(module, "MAX_LENGTH", 10)
     for name, text in (("a.py", "12345"), ("b.py", "x" * (1 << 21)), ("c.py", "123456")):
         write(tmp_path / name, text)
@@ -392,7 +391,7 @@ def test_large_and_binary_files_are_known_by_name(
 
 
 def test_deep_folders_are_searched(tmp_path: Path) -> None:
-    """As a project in Java has them."""
+    """Java projects, for example, have deep folders."""
     write(tmp_path / "/".join("abcdefghijklmn") / "x.java", "zebra")
     assert found(ProjectSearch(tmp_path, Folder(tmp_path)), "zebra") == [
         "a/b/c/d/e/f/g/h/i/j/k/l/m/n/x.java"
@@ -400,14 +399,14 @@ def test_deep_folders_are_searched(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path) -> None:
-    """It is no empty project."""
+    """It is not treated as an empty project."""
     search = ProjectSearch(tmp_path / "gone", Folder(tmp_path / "gone"))
     with pytest.raises(StoreError, match=r"folder .*/gone cannot be read \(No such file"):
         search.search(None, ProjectQuery(search_query="x"))
 
 
-def test_a_file_of_an_item_has_its_id(tmp_path: Path) -> None:
-    """A skill has its name as title, as long as the file says it; a document has its own title."""
+def test_the_file_of_an_item_has_the_id_of_the_item(tmp_path: Path) -> None:
+    """The title of a skill is its name in the file; a document has the title in its text."""
     write(tmp_path / "s/SKILL.md", "---\nname: dask\ndescription: Arrays.\n---\n# On arrays\n")
     write(tmp_path / "a.md", "# A new title\n")
     write(tmp_path / "b.py", "code")

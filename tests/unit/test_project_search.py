@@ -1,4 +1,4 @@
-"""Search in a project's files: the results, their order and their text."""
+"""A search in a project's files returns ordered results with snippets."""
 
 import gc
 import re
@@ -34,7 +34,7 @@ from tests.support.points import DIMENSION, point
 
 FIELDS = SearchType.ALL.fields
 TEXTS = (Field.TITLE, Field.CONTENT, Field.SYNOPSIS)
-# Few letters, so that words collide; some fold to several letters or are not ASCII.
+# Only a few letters, so that words often match; some fold to several letters or are not ASCII.
 TEXT = st.text(alphabet="abAB ßİſéΣς\n.😀", max_size=12)
 WORD = st.text(alphabet=string.ascii_lowercase, min_size=5, max_size=12)
 # The keyword index leaves out "für", a stop word.
@@ -55,7 +55,7 @@ def file(number: int, title: str, content: str = "", synopsis: str = "") -> File
     )
 
 
-def liked(
+def fuzzy_results(
     files: Sequence[File],
     query: str,
     *,
@@ -80,7 +80,7 @@ def document(place: str, title: str, body: str = "", synopsis: str = "") -> Item
 
 
 class Project:
-    """An index of items as it changes."""
+    """An index whose items change."""
 
     def __init__(self, collection: Collection, reader: ThreadPoolExecutor) -> None:
         self.collection = collection
@@ -121,10 +121,10 @@ def search() -> ProjectSearch:
 
 
 @given(texts=st.lists(st.tuples(TEXT, TEXT, TEXT), max_size=8), query=TEXT.filter(str.strip))
-def test_exact_finds_every_file_that_contains_the_query_and_nothing_else(
+def test_an_exact_search_finds_exactly_the_files_that_contain_the_query(
     texts: list[tuple[str, str, str]], query: str
 ) -> None:
-    """Ignoring case, in each field; the first field that contains it is reported."""
+    """Case is ignored. The first field that contains the query is reported."""
     files = [file(number, *three) for number, three in enumerate(texts)]
     wanted = query.casefold()
     expected = {
@@ -143,10 +143,10 @@ def test_exact_finds_every_file_that_contains_the_query_and_nothing_else(
 
 
 @given(texts=st.lists(OF_SCRIPTS, min_size=1, max_size=4), data=st.data())
-def test_the_words_exclude_no_file_that_contains_the_query(
+def test_the_word_index_excludes_no_file_that_contains_the_query(
     texts: list[str], data: st.DataObject
 ) -> None:
-    """Whatever its script, also after some of the files were replaced."""
+    """This holds for any script, and after some files were replaced."""
     files = tuple(file(number, "", folded(text)) for number, text in enumerate(texts))
     content = data.draw(st.sampled_from(files)).content
     start = data.draw(st.integers(0, len(content)))
@@ -157,8 +157,8 @@ def test_the_words_exclude_no_file_that_contains_the_query(
         assert {one for one in now if query in one.content} <= may
 
 
-def test_words_exclude_the_files_without_them() -> None:
-    """A part of a word is enough, in a field that is searched."""
+def test_the_word_index_excludes_files_without_the_words_of_the_query() -> None:
+    """A file needs a word of the query as part of a word in a searched field."""
     files = (file(1, "", "getusername()"), file(2, "user names"), file(3, "", "größe"))
     words = WordIndexer().of(files)
     assert [one.place for one in words.candidates("username", FIELDS)] == ["1.md", "3.md"]
@@ -168,7 +168,7 @@ def test_words_exclude_the_files_without_them() -> None:
 
 @given(title=st.lists(WORD, min_size=1, max_size=4), data=st.data())
 def test_one_edit_in_a_word_of_a_title_is_tolerated(title: list[str], data: st.DataObject) -> None:
-    """A letter removed, added, replaced or swapped, at the default threshold."""
+    """At the default threshold, one letter may be removed, added, replaced or swapped."""
     word = data.draw(st.sampled_from(title))
     at = data.draw(st.integers(0, len(word) - 2))
     edited = data.draw(
@@ -181,7 +181,7 @@ def test_one_edit_in_a_word_of_a_title_is_tolerated(title: list[str], data: st.D
             ]
         )
     )
-    [found] = liked([file(1, " ".join(title))], edited)
+    [found] = fuzzy_results([file(1, " ".join(title))], edited)
     assert found.field is Field.TITLE
     assert found.score > 0.7
 
@@ -191,13 +191,13 @@ def test_one_edit_in_a_word_of_a_title_is_tolerated(title: list[str], data: st.D
     query=st.text("abcde é", min_size=1, max_size=12),
     thresholds=st.tuples(st.floats(0, 1), st.floats(0, 1)).map(sorted),
 )
-def test_a_wider_threshold_loses_nothing(
+def test_a_higher_threshold_keeps_all_matches(
     texts: list[tuple[str, str, str]], query: str, thresholds: list[float]
 ) -> None:
-    """A match at one threshold is a match at every higher one, at least as relevant."""
+    """Their relevance does not decrease."""
     files = [file(number, *three) for number, three in enumerate(texts)]
     narrow, wide = (
-        {one.file.id: one.score for one in liked(files, query, threshold=threshold)}
+        {one.file.id: one.score for one in fuzzy_results(files, query, threshold=threshold)}
         for threshold in thresholds
     )
     assert all(wide[one] >= score for one, score in narrow.items())
@@ -205,7 +205,7 @@ def test_a_wider_threshold_loses_nothing(
 
 @given(before=TEXT, match=st.text(alphabet="aBßİx", min_size=1, max_size=120), after=TEXT)
 def test_a_snippet_is_short_and_contains_the_match(before: str, match: str, after: str) -> None:
-    """At most 100 characters, with cuts marked and as much of the match as fits."""
+    """It has at most 100 characters, marks its cuts, and shows as much of the match as fits."""
     text = before * 20 + match + after * 20
     query = match.casefold()
     start, end = place_of(text, query)
@@ -233,13 +233,13 @@ def test_a_snippet_is_short_and_contains_the_match(before: str, match: str, afte
     ],
 )
 def test_a_word_is_located_in_the_original_text(text: str, word: str, place: str) -> None:
-    """Whole words before parts of others, also with accents and without spaces."""
+    """Whole words are preferred to parts of words; accents are ignored."""
     start, end = place_of_word(text, word)
     assert text[start:end] == place
 
 
-def test_a_number_is_not_located_in_a_longer_one() -> None:
-    """Digits beside it are a part of it, as letters are of a word."""
+def test_a_number_is_not_located_within_a_longer_number() -> None:
+    """Neighbouring digits belong to a number like neighbouring letters to a word."""
     assert [place_of_word(text, "12") for text in ("312 12", "3.12", "v12")] == [
         (4, 6),
         (2, 4),
@@ -248,49 +248,59 @@ def test_a_number_is_not_located_in_a_longer_one() -> None:
 
 
 def test_a_vowel_sign_does_not_end_a_word() -> None:
-    """A word of Hindi is one word, and a misspelt one is no exact match."""
+    """A Hindi word is one word, and a misspelt one is not an exact match."""
     files = [file(1, "one", "यह सारांश बनाता है"), file(2, "two", "तब तक काम करता है")]
-    assert [(one.file.place, one.word) for one in liked(files, "सारांष")] == [("1.md", "सारांश")]
-    assert liked(files, "सारांष")[0].score == pytest.approx(5 / 6, abs=0.001)
-    assert liked(files, "किताब") == []
+    assert [(one.file.place, one.word) for one in fuzzy_results(files, "सारांष")] == [
+        ("1.md", "सारांश")
+    ]
+    assert fuzzy_results(files, "सारांष")[0].score == pytest.approx(5 / 6, abs=0.001)
+    assert fuzzy_results(files, "किताब") == []
     assert place_of_word("सारांश और सार", "सार")[0] == len("सारांश और ")
 
 
 def test_a_query_of_several_words_can_match_partly() -> None:
-    """Files are ranked by how much of it they match; stop words do not count."""
+    """Files rank by the share of the words that they match; stop words do not count."""
     files = [
         file(1, "one", "the queue is full"),
         file(2, "two", "a retry of the job queue"),
         file(3, "three", "nothing of it"),
     ]
-    found = liked(files, "how to retyr the queue")
+    found = fuzzy_results(files, "how to retyr the queue")
     assert [one.file.place for one in found] == ["2.md", "1.md"]
     assert [one.score for one in found] == [pytest.approx(0.9), pytest.approx(0.5)]
     assert found[0].word == "queue"
 
 
 def test_threshold_0_is_exact_and_threshold_1_matches_everything() -> None:
-    """0.0 is exact, 1.0 is anything."""
+    """With threshold 0 all words must match exactly; with threshold 1 any file matches."""
     files = [file(1, "rotation of keys"), file(2, "rotations"), file(3, "")]
-    assert [one.file.place for one in liked(files, "keys rotation", threshold=0)] == ["1.md"]
-    assert {one.file.place for one in liked(files, "keys", threshold=1)} == {"1.md", "2.md", "3.md"}
-    assert liked(files, "...", threshold=0.5) == []
+    assert [one.file.place for one in fuzzy_results(files, "keys rotation", threshold=0)] == [
+        "1.md"
+    ]
+    assert {one.file.place for one in fuzzy_results(files, "keys", threshold=1)} == {
+        "1.md",
+        "2.md",
+        "3.md",
+    }
+    assert fuzzy_results(files, "...", threshold=0.5) == []
 
 
-def test_a_title_is_compared_as_a_whole_too() -> None:
-    """So a missing space is an edit like any other."""
-    assert liked([file(1, "Read File")], "readfile")[0].score == pytest.approx(8 / 9, abs=1e-4)
+def test_a_title_is_also_compared_as_a_whole() -> None:
+    """A missing space is an edit like any other."""
+    assert fuzzy_results([file(1, "Read File")], "readfile")[0].score == pytest.approx(
+        8 / 9, abs=1e-4
+    )
 
 
 def test_a_fuzzy_search_uses_only_its_fields() -> None:
-    """A search in titles ignores contents."""
+    """A search in contents ignores titles."""
     files = [file(1, "rotation", "nothing"), file(2, "nothing", "rotation")]
-    [found] = liked(files, "rotatoin", fields=(Field.CONTENT,))
+    [found] = fuzzy_results(files, "rotatoin", fields=(Field.CONTENT,))
     assert (found.file.place, found.field) == ("2.md", Field.CONTENT)
 
 
 def test_words_are_read_once_and_removed_with_their_files() -> None:
-    """Unused words leave the vocabulary once they are the majority."""
+    """Unused words are removed from the vocabulary once they are the majority."""
     words = WordIndexer()
     one, two, three = file(1, "alpha beta"), file(2, "gamma"), file(3, "delta")
     assert list(words.of(first := (one, two)).vocabulary) == ["alpha", "beta", "gamma"]
@@ -300,7 +310,7 @@ def test_words_are_read_once_and_removed_with_their_files() -> None:
 
 
 def test_files_are_documents_and_skills_by_path(project: Project) -> None:
-    """Tools have no text; paths inside the project are relative to it."""
+    """Tools have no files; paths inside the project are relative to it."""
     skill = Item(id="user/skill", kind=Kind.SKILL, name="skill", source="user", path="/home/S.md")
     builtin = Item(id="builtin/hi", kind=Kind.SKILL, name="hi", source="builtin", body="Hello.")
     tool = Item(id="server__tool", kind=Kind.TOOL, name="tool", source="server", server="server")
@@ -312,7 +322,7 @@ def test_files_are_documents_and_skills_by_path(project: Project) -> None:
 def test_files_inside_the_folder_are_read_from_it_and_others_from_the_catalogue(
     project: Project, tmp_path: Path
 ) -> None:
-    """What the folder does not show is not searched, whatever the index says."""
+    """An indexed file inside the folder that does not exist there is not searched."""
     folder = tmp_path / "folder"
     write(folder / "skills/x/SKILL.md", "---\nname: x\n---\n# Zebra\n")
     (folder / ".claude").mkdir()
@@ -339,8 +349,8 @@ def test_files_inside_the_folder_are_read_from_it_and_others_from_the_catalogue(
     assert re.findall(r"   ID: (.*)", again.content) == ["project/x"]
 
 
-def test_a_file_of_several_items_stands_for_none(project: Project, tmp_path: Path) -> None:
-    """It would have the name of another procedure; a file of two sources has its item."""
+def test_a_file_with_several_items_has_its_own_id(project: Project, tmp_path: Path) -> None:
+    """The name of one of its items would be misleading. A file of two sources has an item's id."""
     file, other = write(tmp_path / "a.ns", "QuietBerths WeeklyOccupancy"), tmp_path / "b.md"
     write(other, "WeeklyOccupancy")
     engine = project.engine(
@@ -362,7 +372,7 @@ def test_a_file_of_several_items_stands_for_none(project: Project, tmp_path: Pat
 def test_items_are_found_by_the_names_of_their_files(
     project: Project, search: ProjectSearch
 ) -> None:
-    """Folders outside the project's directory are not searched: they may be private."""
+    """Names of folders outside the project are not searched because they may be private."""
     outside = msgspec.structs.replace(document("x", "Of alice"), path="/home/alice/files/notes.md")
     engine = project.engine(document("guides/rotation.md", "Keys"), outside)
     for text, count in (
@@ -394,7 +404,7 @@ def test_only_changed_files_are_read_again(project: Project) -> None:
 
 
 def test_concurrent_first_searches_agree(project: Project, search: ProjectSearch) -> None:
-    """All threads get the same answer."""
+    """Searches in several threads get the same answer."""
     engine = project.engine(*(document(f"{n}.md", f"Title {n}") for n in range(50)))
     query = ProjectQuery(search_query="titel", fuzzy_search=True)
     with ThreadPoolExecutor(8) as pool:
@@ -404,10 +414,10 @@ def test_concurrent_first_searches_agree(project: Project, search: ProjectSearch
 
 
 @pytest.mark.parametrize("query", ["e", "E", " e ", "猫", "a b"])
-def test_a_fuzzy_match_has_two_characters(
+def test_a_fuzzy_search_needs_a_word_of_two_characters(
     project: Project, search: ProjectSearch, query: str
 ) -> None:
-    """One letter, which nearly every file has, says nothing; an exact search finds it."""
+    """Nearly every file contains a given letter. An exact search does find it."""
     engine = project.engine(document("a.md", "Some Text, a e", "猫"), document("b.md", "e", "e"))
     for threshold in (0.0, 0.3, 1.0):
         fuzzy = ProjectQuery(search_query=query, fuzzy_search=True, threshold=threshold)
@@ -418,15 +428,15 @@ def test_a_fuzzy_match_has_two_characters(
 
 
 def test_one_letter_of_a_fuzzy_query_does_not_count() -> None:
-    """The other words decide."""
+    """Only the other words of the query count."""
     files = [file(1, "a b c"), file(2, "rotation x")]
-    [found] = liked(files, "a rotatoin")
+    [found] = fuzzy_results(files, "a rotatoin")
     assert found.file.place == "2.md"
     assert found.score > 0.7
 
 
-def test_any_number_of_results_may_be_requested(project: Project, search: ProjectSearch) -> None:
-    """A thousand of them are returned."""
+def test_the_number_of_results_is_limited(project: Project, search: ProjectSearch) -> None:
+    """Any number may be requested, and at most a thousand results are returned."""
     engine = project.engine(
         *(document(f"{number}.md", "Title") for number in range(MAX_RESULTS + 1))
     )
@@ -434,8 +444,8 @@ def test_any_number_of_results_may_be_requested(project: Project, search: Projec
     assert answer.total_results == MAX_RESULTS
 
 
-def test_titles_come_first_then_paths(project: Project, search: ProjectSearch) -> None:
-    """A file with the query as its title is more relevant than one that mentions it."""
+def test_matches_of_titles_come_first(project: Project, search: ProjectSearch) -> None:
+    """Other matches are ordered by path."""
     engine = project.engine(
         document("a.md", "Alpha", body="About retries."),
         document("b.md", "Beta", synopsis="Of retries."),
@@ -449,10 +459,8 @@ def test_titles_come_first_then_paths(project: Project, search: ProjectSearch) -
     ]
 
 
-def test_fuzzy_finds_all_exact_matches_and_shows_them_first(
-    project: Project, search: ProjectSearch
-) -> None:
-    """Both modes find matches inside words and matches that are not words."""
+def test_a_fuzzy_search_finds_all_exact_matches(project: Project, search: ProjectSearch) -> None:
+    """Both modes find matches within words and matches without any word."""
     engine = project.engine(
         document("a.md", "Alpha", body="getUserName() -> str"),
         document("b.md", "Beta", body="the sername"),
@@ -466,13 +474,13 @@ def test_fuzzy_finds_all_exact_matches_and_shows_them_first(
 
 @pytest.mark.parametrize("query_form", ["NFC", "NFD"])
 @pytest.mark.parametrize("file_form", ["NFC", "NFD"])
-def test_an_accent_is_found_however_it_was_typed(
+def test_accents_are_found_in_any_unicode_normalisation(
     project: Project,
     tmp_path: Path,
     query_form: Literal["NFC", "NFD"],
     file_form: Literal["NFC", "NFD"],
 ) -> None:
-    """Some editors and file systems store an accent as a character of its own."""
+    """Some editors and file systems store an accent as a separate character."""
     name = normalize(file_form, "Müller.md")
     write(tmp_path / "folder" / name, normalize(file_form, "Über Café-Preise.\n"))
     outside = document("b.md", "B", body=normalize(file_form, "Noch ein Café."))
@@ -489,10 +497,10 @@ def test_an_accent_is_found_however_it_was_typed(
 
 @pytest.mark.parametrize("query_end", ["\n", "\r\n"])
 @pytest.mark.parametrize("file_end", ["\n", "\r\n"])
-def test_lines_are_found_however_they_end(
+def test_lines_are_found_with_any_line_ends(
     project: Project, tmp_path: Path, query_end: str, file_end: str
 ) -> None:
-    """A query may have been copied from an editor of another system."""
+    """A query may have been copied on another operating system."""
     file = tmp_path / "folder" / "a.txt"
     file.parent.mkdir()
     file.write_bytes(f"one{file_end}two lines{file_end}three".encode())
@@ -504,15 +512,16 @@ def test_lines_are_found_however_they_end(
 
 
 def test_a_file_cannot_fake_results(project: Project, search: ProjectSearch) -> None:
-    """A title, an id, a path or a text with line breaks stays on its line."""
+    """A title, an id, a path or a text with line breaks is shown on one line."""
     fake = "x\n\n2. Fake\n   ID: docs/fake.md"
     engine = project.engine(document(f"{fake}.md", fake, fake))
     answer = search.search(engine, ProjectQuery(search_query="fake"))
-    assert len(answer.content.splitlines()) == 5 + 1 + 5  # the heading, a gap, the one result
+    # The heading, an empty line, and the only result.
+    assert len(answer.content.splitlines()) == 5 + 1 + 5
 
 
 def test_a_deleted_file_is_left_out(project: Project, search: ProjectSearch) -> None:
-    """The collection may be ahead of the keyword index."""
+    """The collection may be newer than the keyword index."""
     engine = project.engine(document("a.md", "Alpha"), document("b.md", "Also"))
     query = ProjectQuery(search_query="al")
     assert search.search(engine, query).total_results == 2
@@ -521,7 +530,7 @@ def test_a_deleted_file_is_left_out(project: Project, search: ProjectSearch) -> 
 
 
 def test_an_empty_project_is_reported(project: Project, search: ProjectSearch) -> None:
-    """For any query."""
+    """The answer is the same for any query."""
     answer = search.search(project.engine(), ProjectQuery(search_query="x", fuzzy_search=True))
     assert (answer.content, answer.total_results) == ("No files found in the project.", 0)
 
@@ -542,13 +551,13 @@ def test_an_empty_project_is_reported(project: Project, search: ProjectSearch) -
 def test_invalid_arguments_are_rejected(
     project: Project, search: ProjectSearch, query: ProjectQuery, message: str
 ) -> None:
-    """The message names the argument and its range."""
+    """The error names the argument and its value."""
     with pytest.raises(UsageError, match=message):
         search.search(project.engine(), query)
 
 
 def test_an_unavailable_store_is_reported(search: ProjectSearch) -> None:
-    """As an error, not as an empty project."""
+    """It is an error instead of an empty project."""
     with ThreadPoolExecutor(1) as reader:
         engine = SearchEngine(
             keywords=KeywordIndex.empty(),
@@ -563,9 +572,9 @@ def test_an_unavailable_store_is_reported(search: ProjectSearch) -> None:
 
 @given(query=st.text(min_size=1), threshold=st.floats(0, 1))
 def test_any_query_is_answered(query: str, threshold: float) -> None:
-    """With scores from 0 to 1, best first."""
+    """Scores are between 0 and 1, best first."""
     assume(query.strip())
     files = [file(1, "Alpha beta", "gamma ß 今日は"), file(2, "", "", "İ 12 a1b2")]
-    scores = [one.score for one in liked(files, query, threshold=threshold)]
+    scores = [one.score for one in fuzzy_results(files, query, threshold=threshold)]
     assert scores == sorted(scores, reverse=True)
     assert all(0.0 <= score <= 1.0 for score in scores)

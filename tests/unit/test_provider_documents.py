@@ -1,4 +1,4 @@
-"""What a provider publishes, and how long it is believed."""
+"""The published documents of an OpenID provider are checked and cached for a limited time."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ def publishing(answers: dict[str, Any]) -> Iterator[str]:
     ],
 )
 def test_a_discovery_document_is_checked(more: dict[str, object], why: str) -> None:
-    """Who it is from, and that nothing is sent in the open."""
+    """Its issuer must be the provider, and its URLs must use https."""
     with publishing({"more": more}) as url, pytest.raises(ProviderError, match=why):
         asyncio.run(Provider(url).keys())
 
@@ -65,7 +65,7 @@ def test_a_discovery_document_is_checked(more: dict[str, object], why: str) -> N
     ("keys", "why"),
     [
         (404, "with status 404"),
-        (302, "with status 302"),  # followed, it could lead anywhere
+        (302, "with status 302"),  # redirects are not followed, as they could lead anywhere
         ("no JSON", "not a set of keys"),
         ([], "not a set of keys"),
         ({"keys": 7}, "not a set of keys"),
@@ -73,14 +73,14 @@ def test_a_discovery_document_is_checked(more: dict[str, object], why: str) -> N
         (" " * (MAX_SIZE + 1), "more than 1,048,576 bytes"),
     ],
 )
-def test_what_is_no_set_of_keys_is_refused(keys: object, why: str) -> None:
-    """With the address and the reason."""
+def test_an_invalid_set_of_keys_is_refused(keys: object, why: str) -> None:
+    """The error states the reason."""
     with publishing({"/keys": keys}) as url, pytest.raises(ProviderError, match=why):
         asyncio.run(Provider(url).keys())
 
 
-def test_only_keys_that_sign_are_used() -> None:
-    """No secret that everyone can read, none for encryption, and none of an unknown kind."""
+def test_only_public_signing_keys_are_used() -> None:
+    """Symmetric keys, encryption keys and keys of unknown types are ignored."""
     good = rsa_key("good").as_dict(private=False)
     others = [
         OctKey.import_key("0" * 32).as_dict(),
@@ -91,8 +91,10 @@ def test_only_keys_that_sign_are_used() -> None:
         assert [key.kid for key in asyncio.run(Provider(url).keys())] == ["good"]
 
 
-def test_known_keys_are_used_while_the_provider_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For a day; a failure is not repeated by each request."""
+def test_known_keys_are_used_while_the_provider_is_unavailable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are used for a day. A failed request is not repeated by each caller."""
     answers: dict[str, Any] = {"/keys": {"keys": [rsa_key("one").as_dict(private=False)]}}
     now = 1e6
     monkeypatch.setattr(time, "monotonic", lambda: now)
@@ -107,7 +109,7 @@ def test_known_keys_are_used_while_the_provider_is_away(monkeypatch: pytest.Monk
         now += provider_module.FRESH_S
         assert kids() == ["one"]
         answers["/keys"] = {"keys": [rsa_key("two").as_dict(private=False)]}
-        assert kids() == ["one"]  # it has just failed
+        assert kids() == ["one"]  # a request has just failed, so it is not repeated yet
         now += provider_module.REFRESH_INTERVAL_S
         assert kids() == ["two"]
         answers["/keys"] = 500
