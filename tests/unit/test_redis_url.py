@@ -1,4 +1,4 @@
-"""The URL of a Redis: valid and invalid ones, and messages without secrets."""
+"""Valid and invalid Redis URLs, and error messages without secrets."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_valid_urls(url: str) -> None:
     ],
 )
 def test_invalid_urls(url: str) -> None:
-    """They are refused at once, with a message without secrets."""
+    """They are refused at once, and the message shows no part of a password."""
     with pytest.raises(ConfigurationError, match="URL of the Redis") as refused:
         RedisServer(url)
     assert "sec" not in str(refused.value)
