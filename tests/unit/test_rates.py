@@ -39,7 +39,9 @@ def test_a_window_has_at_most_the_limit_and_a_minute_twice_the_limit(
 
 
 @given(st.integers(1, 30), st.floats(0, 59.9), st.integers(0, 2))
-def test_a_caller_that_waits_as_long_as_asked_is_let_in(limit: int, begin: float, process: int) -> None:
+def test_a_caller_that_waits_as_long_as_asked_is_let_in(
+    limit: int, begin: float, process: int
+) -> None:
     """A request just after the announced wait succeeds; one after 90 % of it does not."""
     clock, table = Clock(), Table(3)
     processes = [Rates(limit, table, number, clock) for number in range(3)]

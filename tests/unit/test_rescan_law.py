@@ -164,7 +164,9 @@ def make_skills(root: Path, number: int) -> None:
         edit(root, "write", f"s{one}/SKILL.md", text)
 
 
-def test_a_change_reads_only_the_changed_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_reads_only_the_changed_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A changed file or new folder is read alone, and a deleted folder causes no read."""
     make_skills(tmp_path, 20)
     following = Follower(a_source("skills", tmp_path))
@@ -194,7 +196,9 @@ def test_a_change_reads_only_the_changed_paths(tmp_path: Path, monkeypatch: pyte
     assert len(following.items) == 20
 
 
-def test_a_change_during_a_scan_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_during_a_scan_is_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The change need not wait for the scan, and the result of the scan includes it."""
     monkeypatch.setattr(walk, "SLICE", 2)
     make_skills(tmp_path, 9)

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.usefixtures("own_home")
         {"mcp_config": "mine.json"},
     ],
 )
-def test_a_server_answers_commands_with_its_own_flags(tmp_path: Path, named: dict[str, str]) -> None:
+def test_a_server_answers_commands_with_its_own_flags(
+    tmp_path: Path, named: dict[str, str]
+) -> None:
     """It also answers commands without flags, but no commands with flags that it was not given."""
 
     def settings(flags: dict[str, str]) -> Settings:
@@ -34,7 +36,9 @@ def test_a_server_answers_commands_with_its_own_flags(tmp_path: Path, named: dic
     assert not given.serves(settings({"namespace": "b"}), tmp_path)
 
 
-def test_a_server_started_with_the_project_file_answers_commands_that_discover_it(tmp_path: Path) -> None:
+def test_a_server_started_with_the_project_file_answers_commands_that_discover_it(
+    tmp_path: Path,
+) -> None:
     """A server that discovered its file answers no command naming it, since naming grants more."""
     for name in ("repertory.toml", "other.toml"):
         (tmp_path / name).write_text("")

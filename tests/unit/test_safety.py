@@ -35,7 +35,9 @@ COPIES = tool("disk__copy_file", "Copy a file")
         *((value, ()) for value in (None, "readOnlyHint", ["readOnlyHint"], 3, True)),
     ],
 )
-def test_only_explicit_annotations_become_claims(annotations: object, tags: tuple[str, ...]) -> None:
+def test_only_explicit_annotations_become_claims(
+    annotations: object, tags: tuple[str, ...]
+) -> None:
     """The protocol's defaults do not count, and a read-only tool is never destructive."""
     assert claims(annotations) == tags
 
