@@ -115,7 +115,7 @@ def test_words_of_a_name_in_another_order_are_not_fuzzy_matches() -> None:
         assert hit.reason == reason
 
 
-def test_arguments_of_a_skill_are_its_parameters() -> None:
+def test_arguments_of_a_skill_are_searched_like_parameters() -> None:
     """Its manifest lists arguments as plain names or with descriptions; both are searched."""
     arguments = ["width", {"name": "sprite", "description": "The sheet of frames"}, {"x": 1}, 2]
     item = msgspec.structs.replace(skill("cut", "Cuts it"), extra={"arguments": arguments})
@@ -218,7 +218,7 @@ def test_an_item_that_hardly_matches_is_a_weak_match() -> None:
     ],
 )
 def test_a_reason_names_words_without_spaces_whole(description: str, words: str) -> None:
-    """It does not name the pairs of characters by which they are found."""
+    """The pairs of characters by which such words are found are not named."""
     [hit] = (
         keyword_engine([skill("tool", description)])
         .search(Query(text="ターミナルを分割 git", threshold=0))

@@ -404,7 +404,7 @@ def test_the_history_of_an_item_is_bounded(store: ReviewStore) -> None:
 
 
 @pytest.mark.parametrize("trust", [Trust.REVIEW, Trust.TRUSTED])
-def test_a_server_that_invents_tools_fills_no_disk(
+def test_a_server_that_invents_tools_does_not_fill_the_disk(
     store: ReviewStore, monkeypatch: pytest.MonkeyPatch, trust: Trust
 ) -> None:
     """The store keeps a limited number of removed tools, and of events about them."""

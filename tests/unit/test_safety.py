@@ -50,7 +50,7 @@ def test_a_harmless_tool_is_safer_than_an_unknown_one() -> None:
 
 @pytest.mark.parametrize("item", [READS, WRITES])
 def test_claims_are_not_searchable_words_of_a_tool(item: Item) -> None:
-    """Otherwise they would match every query with these words; as tags they are only shown."""
+    """Otherwise they would match every query with these words; they are shown and filtered by."""
     shown = entry(item)
     assert shown.tags == item.tags
     assert term_weights(item) == term_weights(tool(item.id, item.description))

@@ -256,7 +256,7 @@ def test_missing_is_reported_only_for_absent_files(tmp_path: Path) -> None:
     assert Sandbox(tmp_path).missing("link.md") is None
 
 
-def test_a_sandbox_that_is_missing_or_a_link(tmp_path: Path) -> None:
+def test_a_missing_sandbox_is_an_error_and_a_link_is_resolved(tmp_path: Path) -> None:
     """A missing sandbox is an error; a link to a folder works like the folder."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a.md").write_text(INSIDE)

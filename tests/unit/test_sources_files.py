@@ -285,7 +285,7 @@ def test_a_file_without_text_is_an_error(tmp_path: Path, data: bytes, reason: st
     assert reason in problems[0]
 
 
-def test_other_than_a_plain_file_is_an_error_without_waiting(tmp_path: Path) -> None:
+def test_a_file_that_is_not_regular_is_refused_without_blocking(tmp_path: Path) -> None:
     """A FIFO, a folder, a link to nothing and a link to itself are reported at once."""
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "folder").mkdir()

@@ -210,7 +210,7 @@ def test_simple_mappings_are_read_back_unchanged(fields: dict[str, Any], body: s
 
 
 @given(st.text())
-def test_no_text_makes_it_raise(text: str) -> None:
+def test_no_front_matter_makes_the_parser_raise(text: str) -> None:
     """Any text yields either fields or an error, and the fields can be encoded as JSON."""
     for whole in (text, f"---\n{text}\n---\nbody", f"---\na: {text}\nb: c\n---\n"):
         parsed = parse(whole, "f")
@@ -221,7 +221,7 @@ def test_no_text_makes_it_raise(text: str) -> None:
 
 
 @given(st.text(), st.sampled_from(["yaml", "json", "toml"]))
-def test_no_structured_text_makes_it_raise(text: str, syntax: str) -> None:
+def test_no_structured_text_makes_the_parser_raise(text: str, syntax: str) -> None:
     """Every text loads or has a defect."""
     assert isinstance(load(text, syntax), dict | list | Defect)
 

@@ -323,7 +323,7 @@ def test_a_broken_tool_file_removes_nothing_from_the_index(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("text", ['[{"name": "b", "inputSchema": {', '{"server": "s"'])
 def test_tools_of_a_file_are_kept_when_the_file_breaks(tmp_path: Path, text: str) -> None:
-    """They are kept whatever the file now contains, in later scans and in a later process."""
+    """Whatever the broken file contains, its tools stay in later scans and in a later process."""
     write_json(tmp_path / "good.json", {"tools": [{"name": "t"}]})
     file = write_json(tmp_path / "list.json", [{"name": "b", "inputSchema": {}}])
     source = ToolFiles(name="x", path=tmp_path)

@@ -226,7 +226,7 @@ def test_a_list_has_one_line_per_item(drawn: Drawing) -> None:
 
 
 @given(st.text("ab漢/_-.,5 \u0301", max_size=60), st.integers(3, 20))
-def test_wrapping_loses_nothing_and_fits(text: str, width: int) -> None:
+def test_wrapping_loses_no_text_and_fits_the_width(text: str, width: int) -> None:
     """The lines contain all characters in order, and no line is too wide."""
     lines = wrapped(text, width)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")

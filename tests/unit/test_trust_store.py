@@ -28,7 +28,7 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def test_trust_and_revoke(tmp_path: Path, config: Path) -> None:
+def test_a_file_can_be_trusted_and_its_trust_revoked(tmp_path: Path, config: Path) -> None:
     """Trust and its revocation apply in every process."""
     path = tmp_path / "data" / "trust.json"
     assert not TrustStore(path).is_trusted(config)
@@ -132,7 +132,7 @@ def test_a_part_of_a_file_can_be_trusted(tmp_path: Path, config: Path) -> None:
     store = TrustStore(tmp_path / "trust.json")
     config.write_text("a#1")
     store.trust(config)
-    assert store.is_trusted(config, of)  # as an earlier version trusted it
+    assert store.is_trusted(config, of)  # an earlier version of Repertory trusted whole files
     config.write_text("a#2")
     assert not store.is_trusted(config, of)
     store.trust(config, of(config, b"a#0"), of=of)
@@ -145,7 +145,7 @@ def test_a_part_of_a_file_can_be_trusted(tmp_path: Path, config: Path) -> None:
         store.trust(config, of(config, b"a"), of=of)
 
 
-def test_only_what_was_shown_is_trusted(tmp_path: Path, config: Path) -> None:
+def test_only_the_version_that_was_shown_is_trusted(tmp_path: Path, config: Path) -> None:
     """A file that changes after it was shown is refused."""
     store, shown = TrustStore(tmp_path / "trust.json"), digest_of(config.read_bytes())
     config.write_text("{ }")
@@ -193,7 +193,7 @@ def test_init_trusts_only_the_configuration_that_it_has_shown(
 
 @pytest.mark.usefixtures("own_home")
 @pytest.mark.parametrize("name", [".mcp.json", PROJECT_FILE])
-def test_a_terminal_is_asked_before_a_variable_is_given_away(
+def test_the_user_must_confirm_before_a_variable_is_given_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """The question names the address and the variable; unless confirmed, nothing is trusted."""

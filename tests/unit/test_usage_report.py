@@ -122,7 +122,7 @@ def test_hashed_queries_are_not_shown(events: list[Event]) -> None:
 @example(["deploy cluster", "cluster invoice", "cluster invoice deploy", "invoice cluster deploy"])
 @given(st.lists(queries, max_size=12))
 def test_queries_with_the_same_words_are_one_cluster(asked: list[str]) -> None:
-    """The order of words does not matter; queries of a cluster share half of their words."""
+    """The order of words does not matter. A cluster's queries share words with its first one."""
     found = clusters(outcomes([search(text, ago=n) for n, text in enumerate(asked)]))
     where = {
         one.search.query: number for number, group in enumerate(found) for one in group.outcomes
@@ -203,7 +203,7 @@ def test_degraded_searches_do_not_count_as_searches_without_results() -> None:
     assert [one.ms for one in found.slow] == [900]
 
 
-def test_slow_searches_and_durations() -> None:
+def test_slow_searches_and_durations_are_reported() -> None:
     """Slow searches are listed with the slowest first; quantiles are measured durations."""
     events: list[Event] = [search("deploy", "a", ms=ms) for ms in (*range(1, 20), 900)]
     events += [search("invoice", "b", ms=1_500), LostEvents(at=NOW, count=3)]

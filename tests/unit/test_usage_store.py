@@ -65,7 +65,7 @@ def test_only_the_newest_events_are_kept(
 
 
 def test_old_events_are_deleted(tmp_path: Path) -> None:
-    """They are deleted when the store is written or read, in whatever order they were added."""
+    """Writing and reading the store delete them, in whatever order they were added."""
     now = NOW
     store = UsageStore(tmp_path / "some.sqlite", 2, 1_000, now=lambda: now)
     store.append([use("new"), use("old", NOW - 3 * DAY_S), use("younger", NOW - DAY_S)])
