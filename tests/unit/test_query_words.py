@@ -1,4 +1,4 @@
-"""How the words of a query are divided, whatever their case and separators."""
+"""How a query is split into words, regardless of case and separators."""
 
 import string
 
@@ -17,15 +17,15 @@ identifiers = st.lists(st.sampled_from(PARTS), min_size=1, max_size=4)
 
 
 @given(st.text(string.ascii_letters + string.digits + "-_. ", max_size=30))
-def test_case_is_not_read(text: str) -> None:
-    """``AnnData``, ``anndata`` and ``ANNDATA`` are the same words."""
+def test_case_is_ignored(text: str) -> None:
+    """``AnnData``, ``anndata`` and ``ANNDATA`` are split into the same words."""
     assert query_words(text) == query_words(text.lower()) == query_words(text.upper())
     assert plain(text) == plain(text.lower()) == plain(text.upper())
 
 
 @given(identifiers)
-def test_separators_and_camel_case_divide_an_identifier_alike(parts: list[str]) -> None:
-    """And so do common words, where nothing else divides it."""
+def test_separators_and_camel_case_split_an_identifier_alike(parts: list[str]) -> None:
+    """Without separators or capitals, an identifier is split at its common words."""
     camel = "".join(map(str.title, parts))
     expected = [word.term for word in query_words(" ".join(parts))]
     for text in ("_".join(parts), "-".join(parts), ".".join(parts), camel, camel.lower()):
@@ -37,15 +37,15 @@ def test_separators_and_camel_case_divide_an_identifier_alike(parts: list[str]) 
     ("text", "expected"),
     [
         ("getUrl", ["url"]),
-        ("useEffect", ["effect", "useeffect"]),  # the stop word tells it from "effect"
+        ("useEffect", ["effect", "useeffect"]),  # the stop word distinguishes it from "effect"
         ("is it WHO", ["is", "it", "who"]),  # stop words alone may be acronyms
         ("objecttypeid", ["object", "type", "id"]),
-        ("filename", ["filename"]),  # one usual word
-        ("deleteRoom", ["delete", "room"]),  # although few texts have rooms
+        ("filename", ["filename"]),  # a common word itself
+        ("deleteRoom", ["delete", "room"]),  # although few texts have the word "room"
         ("uninstallApp", ["uninstall", "app"]),
-        ("sendgrid", ["sendgrid"]),  # a name that some texts have
+        ("sendgrid", ["sendgrid"]),  # a name that occurs in some texts
         ("java-script", ["java-script"]),
-        ("ssh-key", ["ssh", "key"]),  # a word that some texts have as one, but is rarely so
+        ("ssh-key", ["ssh", "key"]),  # some texts write it as one word, but rarely
         ("deploy_k8s_cluster", ["deploy", "k8s", "cluster"]),
         ("zyx8quon", ["zyx", "quon", "zyx8quon"]),
         ("zyx-8quon", ["zyx", "quon", "8quon", "zyx-8quon"]),
@@ -54,10 +54,10 @@ def test_separators_and_camel_case_divide_an_identifier_alike(parts: list[str]) 
         ("applause", ["applause"]),
         ("zorblax", ["zorblax"]),
         ("the-of", ["the-of"]),
-        ("workspacee", ["workspacee"]),  # misspelt; "spacee" has the stem of "space"
+        ("workspacee", ["workspacee"]),  # misspelt; "spacee" has the same stem as "space"
         ("errorrate", ["error", "rate"]),
         ("E501", ["e501"]),  # a code
-        ("c-find", ["find", "c-find"]),  # the letter is no word, but tells it from "find"
+        ("c-find", ["find", "c-find"]),  # the letter is no word, but distinguishes it from "find"
         ("the client's notes, they're", ["client", "notes"]),
         ("styles don't apply, tests won\u2019t run", ["styles", "apply", "tests", "run"]),
         ("it isnt saved", ["saved"]),
@@ -65,7 +65,7 @@ def test_separators_and_camel_case_divide_an_identifier_alike(parts: list[str]) 
     ],
 )
 def test_words_of_an_identifier(text: str, expected: list[str]) -> None:
-    """A usual word stays whole; unknown words with digits are terms in parts and as a whole."""
+    """A common word stays whole; an unknown word with digits is a term, and so are its parts."""
     assert [word.text for word in query_words(text)] == expected
 
 
@@ -73,33 +73,33 @@ def test_words_of_an_identifier(text: str, expected: list[str]) -> None:
     "typed",
     ["intake", "labour", "beds", "comfortable", "towels", "door", "wegen", "uptime", "filebeat"],
 )
-def test_a_word_is_not_divided_by_chance(typed: str) -> None:
-    """A word that consists of common words may have nothing to do with them."""
+def test_a_word_is_not_split_by_chance(typed: str) -> None:
+    """A word that happens to consist of common words may be unrelated to them."""
     assert [word.text for word in query_words(typed)] == [typed]
 
 
 @pytest.mark.parametrize("typed", ["membership", "friendships", "breakfast", "newsletter"])
-def test_a_word_of_english_is_whole(typed: str) -> None:
-    """It is embedded as it is, too: a membership is no ship of a member."""
+def test_an_english_word_stays_whole(typed: str) -> None:
+    """The embedded text keeps it whole too: a membership is not a ship of a member."""
     assert [word.text for word in query_words(typed)] == [typed]
     assert plain(f"Cancel my {typed}") == f"cancel my {typed}"
 
 
-def test_the_likeliest_division_wins() -> None:
-    """``sendsend`` is no ``sends end``."""
+def test_the_likeliest_split_wins() -> None:
+    """``sendsend`` is split into ``send send``, not ``sends end``."""
     assert [word.text for word in query_words("sendsend")] == ["send", "send"]
 
 
 @pytest.mark.parametrize(
     "typed", ["comand", "comands", "invoce", "acount", "workspacee", "addminister"]
 )
-def test_a_misspelt_word_is_not_divided(typed: str) -> None:
-    """A letter of a common word was left out or doubled."""
+def test_a_misspelt_word_is_not_split(typed: str) -> None:
+    """A common word in which a letter is missing or doubled is not split."""
     assert [word.text for word in query_words(typed)] == [typed]
 
 
-def test_words_of_the_stem_of_another_word_are_corrected() -> None:
-    """``recipie`` has the stem of ``recipient``; a plural is corrected as its singular."""
+def test_misspellings_with_the_stem_of_another_word_are_corrected() -> None:
+    """``recipie`` has the stem of ``recipient``; plurals are corrected like singulars."""
     items = [skill("recipe-scaling", "Scales a dish"), skill("vegetable-stock", "Makes a stock")]
     engine = keyword_engine(items)
     for typed, name in {
@@ -110,8 +110,8 @@ def test_words_of_the_stem_of_another_word_are_corrected() -> None:
         assert [hit.name for hit in engine.search(Query(text=typed)).hits] == [name], typed
 
 
-def test_codes_are_other_words() -> None:
-    """What has only the digits, or only the word beside a single letter, is not sure."""
+def test_codes_differ_from_their_digits_and_words() -> None:
+    """An item with only the digits of a code, or only the word after its letter, is not certain."""
     items = [
         skill("lint-rule", "Explains E501"),
         skill("other-rule", "Explains W501"),
@@ -131,8 +131,8 @@ def test_codes_are_other_words() -> None:
     ("typed", "name"),
     [("C#", "codeql"), ("M&A", "acquisitions"), ("I/O", "profiler"), ("C", "c-review")],
 )
-def test_signs_that_are_no_terms_tell_words_apart(typed: str, name: str) -> None:
-    """C# is not C, and M&A is not the M of MLflow."""
+def test_signs_that_are_not_terms_distinguish_words(typed: str, name: str) -> None:
+    """C# differs from C, and M&A from the M of MLflow."""
     items = [
         skill("c-review", "Reviews C"),
         skill("codeql", "Reads F#, C# and Java"),
@@ -162,8 +162,8 @@ def test_signs_that_are_no_terms_tell_words_apart(typed: str, name: str) -> None
         ("nodejs", ["debug-node"]),
     ],
 )
-def test_dotnet_is_no_net(typed: str, names: list[str]) -> None:
-    """It is what its command is called."""
+def test_dotnet_differs_from_net(typed: str, names: list[str]) -> None:
+    """``.NET`` is the same word as its command ``dotnet``, and not the word ``net``."""
     items = [
         skill("dotnet-build", "Builds projects"),
         skill("csharp-review", "Reviews C# and .NET code"),
@@ -181,7 +181,7 @@ def test_dotnet_is_no_net(typed: str, names: list[str]) -> None:
 
 @pytest.mark.parametrize(("one", "several"), [("GPU", "GPUs"), ("NDA", "NDAs"), ("PDF", "PDFs")])
 def test_an_acronym_and_its_plural_are_one_word(one: str, several: str) -> None:
-    """Its plural has no stem."""
+    """Each form finds an item that has only the other, although such plurals are not stemmed."""
     for indexed, typed in ((one, several), (several, one)):
         engine = keyword_engine([skill("thing", f"About {indexed}"), skill("other", "Else")])
         assert [hit.name for hit in engine.search(Query(text=typed)).hits] == ["thing"], typed
@@ -189,15 +189,15 @@ def test_an_acronym_and_its_plural_are_one_word(one: str, several: str) -> None:
 
 @pytest.mark.parametrize("typed", ["CVE", "CVEs", "SLO", "SLOs"])
 def test_an_acronym_is_found_with_its_plural(typed: str) -> None:
-    """Also if each is in an item, and however usual either is."""
+    """Both items are found, however common each form is."""
     one = typed.removesuffix("s")
     engine = keyword_engine([skill(f"{one}-guide", "Guides"), skill("b", "", body=f"{one}s")])
     assert {hit.name for hit in engine.search(Query(text=typed)).hits} == {f"{one}-guide", "b"}
 
 
 @pytest.mark.parametrize("typed", ["DNS", "TLS", "HTTPS", "news"])
-def test_a_word_that_ends_in_s_is_no_plural(typed: str) -> None:
-    """It finds itself before what has one letter less."""
+def test_a_word_that_ends_in_s_need_not_be_a_plural(typed: str) -> None:
+    """Only the item with the word itself is found, not one with the word without its ``s``."""
     engine = keyword_engine([skill("a", f"About {typed[:-1]}"), skill("b", f"About {typed}")])
     assert [hit.name for hit in engine.search(Query(text=typed)).hits] == ["b"]
 
@@ -207,15 +207,15 @@ INTEGRATIONS = [skill(f"vendor{n}-integration", "Connects a vendor") for n in ra
 
 
 @pytest.mark.parametrize("typed", ["integral", "integrals", "INTEGRALS"])
-def test_a_word_as_it_is_typed_comes_before_words_of_the_same_stem(typed: str) -> None:
-    """Integrals are no integrations, though they stem alike."""
+def test_the_typed_word_ranks_above_words_with_the_same_stem(typed: str) -> None:
+    """``integrals`` and ``integrations`` have the same stem but different meanings."""
     hits = keyword_engine([SYMPY, *INTEGRATIONS]).search(Query(text=typed)).hits
     assert hits[0].name == "sympy"
     assert len(hits) > 1
 
 
-def test_a_word_and_its_plural_are_nearly_equal() -> None:
-    """Neither ranks a word of the same stem lower than the other does."""
+def test_a_word_and_its_plural_get_nearly_equal_answers() -> None:
+    """Both find the same items in the same order, with nearly the same confidences."""
     engine = keyword_engine([tool("a__list_issues"), skill("b", "Triages an issue")])
     one, several = (engine.search(Query(text=typed)).hits for typed in ("issue", "issues"))
     assert [hit.id for hit in one] == [hit.id for hit in several]
@@ -223,8 +223,8 @@ def test_a_word_and_its_plural_are_nearly_equal() -> None:
     assert confidences[:2] == pytest.approx(confidences[2:], abs=0.06)
 
 
-def test_many_items_with_another_form_hide_none_with_the_word_as_it_is_typed() -> None:
-    """Thirty descriptions say what is modified in other words of the same base."""
+def test_many_items_with_another_form_do_not_hide_the_typed_form() -> None:
+    """The item with ``modified`` leads thirty items with ``modify``."""
     others = [skill(f"edit-{number}", f"Modify thing {number}") for number in range(30)]
     engine = keyword_engine([*others, skill("dates", "When a page was last modified by hand")])
     assert engine.search(Query(text="modified", limit=5)).hits[0].name == "dates"
@@ -235,16 +235,16 @@ def test_many_items_with_another_form_hide_none_with_the_word_as_it_is_typed() -
     ("one", "several"),
     [("tax", "taxes"), ("dish", "dishes"), ("branch", "branches"), ("box", "boxes")],
 )
-def test_every_plural_is_the_word_itself(one: str, several: str) -> None:
-    """Also one with ``es``."""
+def test_plurals_in_es_match_like_the_singular(one: str, several: str) -> None:
+    """Singular and plural find the same items with nearly the same confidences."""
     engine = keyword_engine([skill("thing", f"About a {one}"), skill(f"{one}-list", "Lists them")])
     found = [engine.search(Query(text=typed)).hits for typed in (one, several)]
     singular, plural = ({hit.name: hit.confidence for hit in hits} for hits in found)
     assert plural == pytest.approx(singular, abs=0.06)
 
 
-def test_an_identifier_in_a_description_is_found_first_by_its_whole() -> None:
-    """Before items whose names have one of its words."""
+def test_a_whole_identifier_in_a_description_is_found_first() -> None:
+    """Its item leads items that have one of its words in their names."""
     items = [
         skill("sdk", "Replaces generateObject"),
         skill("generate-image"),
@@ -258,31 +258,31 @@ def test_an_identifier_in_a_description_is_found_first_by_its_whole() -> None:
     ("typed", "name"),
     [("color", "colour-grading"), ("neighbours", "neighbor-list"), ("catalogue", "catalog-of-art")],
 )
-def test_a_word_is_found_in_the_other_spelling(typed: str, name: str) -> None:
-    """British or American."""
+def test_british_and_american_spellings_match(typed: str, name: str) -> None:
+    """A word typed in one spelling finds an item with the other."""
     [hit] = keyword_engine([skill(name), skill("other")]).search(Query(text=typed)).hits
     assert hit.name == name
 
 
 @pytest.mark.parametrize("typed", ["the netcode", "my netcode", "netcode"])
-def test_stop_words_beside_one_word_change_nothing(typed: str) -> None:
-    """It is looked for as a whole, and not only its parts ``net`` and ``code``."""
+def test_stop_words_around_a_single_word_change_nothing(typed: str) -> None:
+    """``netcode`` is looked up as a whole, and not only by its parts ``net`` and ``code``."""
     engine = keyword_engine([skill("netcode-debugging"), skill("code-of-the-net")])
     hits = engine.search(Query(text=typed)).hits
     assert hits[0].name == "netcode-debugging"
     assert hits[0].confidence >= 0.8
 
 
-def test_a_word_of_english_is_not_corrected() -> None:
-    """``cream`` is no misspelt ``create``, unless other words are typed; ``craete`` is."""
+def test_an_english_word_is_not_corrected() -> None:
+    """``cream`` alone is not taken for a misspelt ``create``; ``craete`` is."""
     engine = keyword_engine([tool("a__create_note", "Creates a note")])
     assert not engine.search(Query(text="cream")).hits
     assert engine.search(Query(text="cream a note")).hits
     assert engine.search(Query(text="craete")).hits
 
 
-def test_a_misspelt_word_beside_a_right_one_finds_what_it_finds_alone() -> None:
-    """The right word must not lower what the misspelt one finds."""
+def test_a_misspelt_word_is_corrected_beside_a_correct_one() -> None:
+    """The correct word must not keep the misspelt one from finding its item."""
     items = [
         skill("home", "Opens the garage door, and sets the thermostat of the hall"),
         skill("other", "Washes a car"),
@@ -293,7 +293,7 @@ def test_a_misspelt_word_beside_a_right_one_finds_what_it_finds_alone() -> None:
 
 
 def test_a_verb_with_a_particle_finds_the_noun() -> None:
-    """``back up`` also finds what has ``backup``."""
+    """``back up`` also finds an item with ``backup``."""
     engine = keyword_engine([tool("a__start_backup"), tool("a__step_back", "Goes back")])
     names = [hit.name for hit in engine.search(Query(text="back up", threshold=0)).hits]
     assert "start_backup" in names
@@ -301,7 +301,7 @@ def test_a_verb_with_a_particle_finds_the_noun() -> None:
 
 @pytest.mark.parametrize("typed", ["WHO", "who", "IT"])
 def test_an_acronym_that_is_a_stop_word_is_found(typed: str) -> None:
-    """In any case, where a text has it in capitals."""
+    """A text that has it in capitals is found, whether or not the query has capitals."""
     items = [
         skill("reports", "Reads WHO situation reports"),
         skill("helpdesk", "Handles IT tickets"),
@@ -312,14 +312,14 @@ def test_an_acronym_that_is_a_stop_word_is_found(typed: str) -> None:
 
 
 @pytest.mark.parametrize("typed", ['"rotate keys"', "'rotate keys'", " \u201crotate keys\u201d "])
-def test_quotation_marks_around_a_query_say_nothing(typed: str) -> None:
-    """The text that is embedded has none."""
+def test_quotation_marks_around_a_query_are_ignored(typed: str) -> None:
+    """The embedded text does not contain them."""
     assert plain(typed) == "rotate keys"
 
 
 @pytest.mark.parametrize("limit", [5, 50, 200])
-def test_as_many_items_with_the_only_word_are_found_as_are_asked_for(limit: int) -> None:
-    """Each of them has what was typed."""
+def test_a_single_word_finds_up_to_limit_items(limit: int) -> None:
+    """Of 300 items with the word, exactly ``limit`` are found."""
     items = [skill(f"s{number}", "About it", f"Text {number} of quixtral") for number in range(300)]
     assert len(keyword_engine(items).search(Query(text="quixtral", limit=limit)).hits) == limit
 
@@ -329,8 +329,8 @@ def test_as_many_items_with_the_only_word_are_found_as_are_asked_for(limit: int)
     "request_for",
     ["Hi, {}", "{}, thanks!", "Is there a tool for {}", "a skill for {}", "Hello! {}. Thank you"],
 )
-def test_what_only_asks_changes_nothing(typed: str, request_for: str) -> None:
-    """Each item has the same confidence: a greeting is no rare word."""
+def test_phrases_of_a_request_change_nothing(typed: str, request_for: str) -> None:
+    """Items and confidences are the same: a greeting does not count as a rare word."""
     items = [
         skill("run-payroll", "Pays salaries"),
         skill("restart", "Restarts what hangs, with a heap dump", body="Reads the zorblax."),
@@ -346,8 +346,8 @@ def test_what_only_asks_changes_nothing(typed: str, request_for: str) -> None:
 
 
 @pytest.mark.parametrize("typed", ["how do I {}", "please {}", "I need the {}", "the {} please"])
-def test_the_only_word_may_be_asked_for(typed: str) -> None:
-    """It is found in a body, and as a misspelt name, as it is alone."""
+def test_a_single_word_may_be_part_of_a_request(typed: str) -> None:
+    """It is found in a body, without its hyphens, and misspelt, as if it were typed alone."""
     items = [
         skill("put-away-pallet", "Stores it", body="Has a zorblax."),
         skill("accessibility", "Audits pages"),
@@ -363,8 +363,8 @@ def test_the_only_word_may_be_asked_for(typed: str) -> None:
         assert hit.confidence > least, word
 
 
-def test_the_kind_that_is_wanted_takes_no_word_away() -> None:
-    """It may also be a word of an item itself, which then comes first."""
+def test_naming_the_wanted_kind_removes_no_word() -> None:
+    """An item that has ``skill`` or ``agent`` as a word of its own comes first."""
     items = [
         skill("run-payroll", "Pays salaries"),
         skill("payroll-skill", "Explains skills"),
@@ -382,8 +382,8 @@ def test_the_kind_that_is_wanted_takes_no_word_away() -> None:
         assert hit.confidence > 0.6, typed
 
 
-def test_a_name_may_begin_as_a_request_does() -> None:
-    """It is found as it is typed."""
+def test_a_name_may_begin_like_a_request() -> None:
+    """``tool for payroll`` finds the item of that name with high confidence."""
     items = [skill("tool-for-payroll", "Pays"), skill("payroll", "Pays"), skill("hi", "Greets")]
     engine = keyword_engine(items)
     for typed in ("tool for payroll", "payroll", "hi"):

@@ -1,4 +1,4 @@
-"""The requests of a caller are counted over a sliding minute, by all processes together."""
+"""A caller's requests are counted over a sliding minute, by all processes together."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,10 +19,10 @@ class Clock:
 
 
 @given(st.integers(1, 40), st.lists(st.tuples(st.integers(0, 2), st.floats(0, 20)), max_size=200))
-def test_no_minute_has_more_than_twice_the_limit_nor_a_window_more(
+def test_a_window_has_at_most_the_limit_and_a_minute_twice_the_limit(
     limit: int, asked: list[tuple[int, float]]
 ) -> None:
-    """However the requests come and whichever process takes them; who waits as told is let in."""
+    """The bounds hold whenever requests arrive and whichever process takes them."""
     clock, table = Clock(), Table(3)
     processes = [Rates(limit, table, number, clock) for number in range(3)]
     taken: list[float] = []
@@ -39,8 +39,10 @@ def test_no_minute_has_more_than_twice_the_limit_nor_a_window_more(
 
 
 @given(st.integers(1, 30), st.floats(0, 59.9), st.integers(0, 2))
-def test_who_waits_as_long_as_told_is_let_in(limit: int, begin: float, process: int) -> None:
-    """Not a second later, and not much earlier."""
+def test_a_caller_that_waits_as_long_as_asked_is_let_in(
+    limit: int, begin: float, process: int
+) -> None:
+    """A request just after the announced wait succeeds; one after 90 % of it does not."""
     clock, table = Clock(), Table(3)
     processes = [Rates(limit, table, number, clock) for number in range(3)]
     clock.now += begin
@@ -54,8 +56,8 @@ def test_who_waits_as_long_as_told_is_let_in(limit: int, begin: float, process: 
     assert not processes[process].wait("key:one")
 
 
-def test_callers_have_limits_of_their_own() -> None:
-    """Also those who share a bucket, and another kind of request."""
+def test_every_caller_has_its_own_limit() -> None:
+    """Callers that share a bucket are counted apart, and so is another kind of request."""
     one = Rates(2, Table(2), 1, Clock())
     names = [f"address:10.0.0.{number}" for number in range(200)]
     for name in names:
@@ -64,8 +66,8 @@ def test_callers_have_limits_of_their_own() -> None:
     assert one.wait("refused", 1)
 
 
-def test_a_bucket_that_is_full_forgets_who_was_away_longest() -> None:
-    """The memory is bounded, whatever number of addresses asks."""
+def test_a_full_bucket_forgets_the_caller_that_was_away_longest() -> None:
+    """Memory is bounded, however many addresses send requests."""
     clock = Clock()
     table = Table()
     table._place = lambda caller: (int(caller), 0)  # type: ignore[method-assign]  # one bucket

@@ -65,23 +65,23 @@ def test_a_reason_names_the_fields_of_matched_words(text: str, reason: str) -> N
     assert first(text).reason == reason
 
 
-def test_a_word_of_another_word_with_the_same_stem_is_shown() -> None:
-    """Of another form of the word, only that which the item has."""
+def test_a_reason_shows_the_form_of_a_word_that_the_item_has() -> None:
+    """If the item has another form with the same stem, the reason names that form."""
     engine = keyword_engine([skill("pay", "Pays several bills")])
     for typed, words in (("severence", "severence → several"), ("bill", "bills")):
         [hit] = engine.search(Query(text=typed, threshold=0)).hits
         assert hit.reason == f"Keywords in description ({words})"
 
 
-def test_a_word_that_was_not_read_is_no_stem() -> None:
-    """The index has words beside their stems, of which one is shown."""
+def test_a_word_outside_the_shown_text_is_shown_whole() -> None:
+    """The index has both the word and its stem; the reason shows the word."""
     engine = keyword_engine([tool("world__shift", f"{LONG} Knows each timezone.")])
     [hit] = engine.search(Query(text="time zones", threshold=0)).hits
     assert hit.reason == "Keywords (times, zones → timezone)"
 
 
-def test_a_named_section_has_the_words_that_are_listed() -> None:
-    """As they are spelt there, whatever the rest of the item has."""
+def test_a_named_section_contains_the_listed_words() -> None:
+    """The words are spelt as in the section, whatever forms the rest of the item has."""
     body = "# Loans\nBorrow it.\n## **Origin**\nProven owners of cracked vases.\n## Crates\nWood."
     engine = hybrid_engine([skill("museum", "Looks after art", body=body)])
     query = Query(text="provenence of vase and crack in the museum", threshold=0.0)
@@ -90,8 +90,8 @@ def test_a_named_section_has_the_words_that_are_listed() -> None:
     assert "(provenence → proven, vases, cracked), in “Origin”" in hit.reason
 
 
-def test_a_section_without_the_words_is_not_the_reason() -> None:
-    """The words are, with their fields."""
+def test_only_words_in_a_section_are_its_terms() -> None:
+    """A section without the typed words has no terms; only the start of a long section is read."""
     section = Section(heading="## Origin", text="Owners of vases, the owner of a vase.")
     words = ("vases", "vase"), ("owning", "owner"), ("art", "art")
     terms = [QueryTerm(typed, stem, (stem,), (), 0.5) for typed, stem in words]
@@ -104,8 +104,8 @@ def test_a_section_without_the_words_is_not_the_reason() -> None:
     assert [term.matched for term in terms_of(long, terms)] == ["owners"]
 
 
-def test_words_of_a_name_in_another_order_are_its_words() -> None:
-    """A name is only similar if a word of it was typed in another way."""
+def test_words_of_a_name_in_another_order_are_not_fuzzy_matches() -> None:
+    """A match of the name is fuzzy only if one of its words was typed differently."""
     engine = keyword_engine([tool("bank__get_exchange_rate")])
     for typed, reason in (
         ("the exchange rate", "Keywords in name (exchange, rate)"),
@@ -115,8 +115,8 @@ def test_words_of_a_name_in_another_order_are_its_words() -> None:
         assert hit.reason == reason
 
 
-def test_arguments_of_a_skill_are_its_parameters() -> None:
-    """Its manifest lists them, each by its name or with a description."""
+def test_arguments_of_a_skill_are_searched_like_parameters() -> None:
+    """Its manifest lists arguments as plain names or with descriptions; both are searched."""
     arguments = ["width", {"name": "sprite", "description": "The sheet of frames"}, {"x": 1}, 2]
     item = msgspec.structs.replace(skill("cut", "Cuts it"), extra={"arguments": arguments})
     engine = keyword_engine([item])
@@ -126,7 +126,7 @@ def test_arguments_of_a_skill_are_its_parameters() -> None:
 
 
 def test_a_reason_does_not_guess_the_field_of_a_word() -> None:
-    """The description of the entry may be cut."""
+    """If the index's short description lacks the word, the reason names no field."""
     hit = first("the meridian of our lunch please")
     assert hit.id == "world__shift"
     assert hit.reason == "Keywords (meridian)"
@@ -146,7 +146,7 @@ def test_a_reason_does_not_guess_the_field_of_a_word() -> None:
     ],
 )
 def test_a_reason_names_whole_words(text: str, words: str) -> None:
-    """As the item has them: not their parts, nor a plural as if it were a misspelling."""
+    """The item's own words are named, not their parts; a plural is not shown as a misspelling."""
     description = (
         "Writes a postmortem on a dependency, as SOC2 and an seo-audit want it; passkeys and keys;"
         " the code of a shortcode"
@@ -159,47 +159,47 @@ def test_a_reason_names_whole_words(text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("text", "is_fuzzy"), [("undo a deployment", False), ("roll backs deployment", True)]
 )
-def test_another_word_is_no_other_spelling_of_a_name(text: str, *, is_fuzzy: bool) -> None:
-    """However many letters the name and the query share."""
+def test_a_different_word_is_not_a_misspelt_name(text: str, *, is_fuzzy: bool) -> None:
+    """It is not called a fuzzy match, however many letters the name and the query share."""
     engine = hybrid_engine([skill("roll-back-deployment", "Returns to the version before")])
     [hit] = engine.search(Query(text=text, threshold=0.0)).hits
     assert hit.evidence.name > MIN_LIKENESS
     assert hit.reason.startswith("Fuzzy name match") == is_fuzzy
 
 
-def test_a_reason_names_the_word_of_the_name_rather_than_its_parts() -> None:
-    """Although the description has words that are like the parts."""
+def test_a_reason_prefers_a_word_of_the_name_to_its_parts() -> None:
+    """The word of the name is named although the description has words like its parts."""
     engine = hybrid_engine([skill("using-git-worktrees", "Isolates the work of working trees")])
     [hit] = engine.search(Query(text="worktree help", threshold=0.0)).hits
     assert hit.reason.endswith("keywords in name (worktrees)")
 
 
-def test_a_reason_names_three_words_at_most() -> None:
-    """The first of the query."""
+def test_a_reason_names_at_most_three_words() -> None:
+    """They are the first three matched words of the query."""
     text = "which hour is it elsewhere by travel and by timezone or clock"
     assert first(text).reason == "Keywords in description (hour, elsewhere, travel)"
 
 
-def test_a_query_is_quoted_without_quotation_marks_around_it() -> None:
-    """A reason has its own."""
+def test_a_query_is_quoted_without_its_own_quotation_marks() -> None:
+    """The reason adds its own."""
     assert first('"convert_ti"').reason == "Name begins with “convert_ti”"
 
 
 def test_a_query_is_quoted_without_the_space_around_it() -> None:
-    """Whether its name was misspelt or not finished."""
+    """This applies to misspelt names and to unfinished ones."""
     assert first(" convert_times ").reason == "Fuzzy name match (convert_times → convert_time)"
     assert first(" convert_ti ").reason == "Name begins with “convert_ti”"
     assert first(" convrt_tims ").reason.startswith("Fuzzy name match (convrt_tims → ")
 
 
 def test_a_query_of_several_lines_is_quoted_on_one() -> None:
-    """A reason is a line of a table."""
+    """A reason must fit on one line of a table."""
     assert first("convert\n times").reason == "Fuzzy name match (convert times → convert_time)"
     assert first("convert\tti").reason == "Name begins with “convert ti”"
 
 
-def test_an_item_that_matches_hardly_is_a_weak_match() -> None:
-    """It says so, in the words of the arm that found it."""
+def test_an_item_that_hardly_matches_is_a_weak_match() -> None:
+    """The reason says so, in the terms of the arm that found the item."""
     query = Query(text="a clockwork", threshold=0.0)
     other = tool("x__other", "Unlike it")
     hits = hybrid_engine([*ITEMS, other]).search(query).hits
@@ -218,7 +218,7 @@ def test_an_item_that_matches_hardly_is_a_weak_match() -> None:
     ],
 )
 def test_a_reason_names_words_without_spaces_whole(description: str, words: str) -> None:
-    """Not the pairs of characters by which they are found."""
+    """The pairs of characters by which such words are found are not named."""
     [hit] = (
         keyword_engine([skill("tool", description)])
         .search(Query(text="ターミナルを分割 git", threshold=0))
@@ -228,7 +228,7 @@ def test_a_reason_names_words_without_spaces_whole(description: str, words: str)
 
 
 def test_a_reason_names_a_single_character_of_a_script_without_spaces() -> None:
-    """Which an item has alone, and others in pairs."""
+    """The single character is named where it stands alone, otherwise the pair that contains it."""
     items = [skill("convert", "SVG を PNG"), skill("draw", "SVGを描く")]
     hits = keyword_engine(items).search(Query(text="SVGをPNG", threshold=0)).hits
     assert [hit.reason for hit in hits] == [
@@ -247,7 +247,7 @@ def test_a_reason_names_a_single_character_of_a_script_without_spaces() -> None:
         ("file_reader", "reäder", "reäder"),
     ],
 )
-def test_a_reason_has_the_accents_that_were_typed(name: str, text: str, words: str) -> None:
-    """Though they do not count."""
+def test_a_reason_keeps_the_typed_accents(name: str, text: str, words: str) -> None:
+    """Accents are kept in the reason although matching ignores them."""
     [hit] = keyword_engine([tool(f"s__{name}")]).search(Query(text=text, threshold=0)).hits
     assert hit.reason == f"Keywords in name ({words})"

@@ -1,4 +1,4 @@
-"""The searches of a process: the last ones, and a bounded number of names that asked them."""
+"""A process's recent searches, and its counts by caller for a bounded number of names."""
 
 from repertory.logs import CALLER
 from repertory.search.answer import Answer, Mode
@@ -12,7 +12,7 @@ def note(recent: Recent, query: str, who: str = "") -> None:
     CALLER.reset(token)
 
 
-def test_typing_is_one_search() -> None:
+def test_queries_typed_letter_by_letter_are_one_search() -> None:
     """A prefix is replaced by the longer query; the number of recent searches is limited."""
     recent = Recent()
     for query in ("r", "rot", "rotate", "rotate k", "rotate", "notes"):
@@ -32,7 +32,7 @@ def test_only_keys_have_names() -> None:
 
 
 def test_the_number_of_names_is_bounded() -> None:
-    """Further keys are counted together, and known ones by themselves as before."""
+    """Keys beyond the limit are counted together; known keys keep their own counts."""
     recent = Recent()
     for number in [*range(MAX_NAMES + 5), 0]:
         note(recent, "notes", f"key:{number}")

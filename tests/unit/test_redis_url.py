@@ -1,4 +1,4 @@
-"""The URL of a Redis: valid and invalid ones, and messages without secrets."""
+"""Valid and invalid Redis URLs, and error messages without secrets."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from repertory.errors import ConfigurationError
         "redis://localhost/0?health_check_interval=10",
     ],
 )
-def test_valid_urls(url: str) -> None:
+def test_valid_redis_urls_are_accepted(url: str) -> None:
     """A host is enough; user, password, port, database and parameters are optional."""
     RedisServer(url)
 
@@ -44,8 +44,8 @@ def test_valid_urls(url: str) -> None:
         "redis://:secret@localhost?max_connections=-1",
     ],
 )
-def test_invalid_urls(url: str) -> None:
-    """They are refused at once, with a message without secrets."""
+def test_invalid_redis_urls_are_refused(url: str) -> None:
+    """They are refused at once, and the message shows no part of a password."""
     with pytest.raises(ConfigurationError, match="URL of the Redis") as refused:
         RedisServer(url)
     assert "sec" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""A release: its version is the same everywhere, and its images install a lock that fits."""
+"""A release has the same version everywhere, and its images install a matching lock."""
 
 import ast
 import json
@@ -47,7 +47,7 @@ def pinned(name: str, python: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_every_package_of_a_lock_has_an_exact_version_and_hashes(name: str) -> None:
-    """Nothing else is in the file, above all no address of an index."""
+    """The file contains nothing else, in particular no URL of a package index."""
     text = (ROOT / "deploy" / name).read_text("utf-8")
     assert all(str(one.specifier).startswith("==") and not one.url for one in locked(name))
     rest = [line for line in ENTRY.sub("", text).splitlines() if not line.startswith("#")]
@@ -58,7 +58,7 @@ def test_every_package_of_a_lock_has_an_exact_version_and_hashes(name: str) -> N
 
 @pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
 @pytest.mark.parametrize("name", LOCKS)
-def test_a_lock_has_what_the_project_requires(name: str, python: str) -> None:
+def test_a_lock_satisfies_the_requirements_of_the_project(name: str, python: str) -> None:
     """Run `make lock` after a change of the dependencies."""
     about = PROJECT["project"]
     wanted = [*about["dependencies"], *PROJECT["dependency-groups"]["build"]]
@@ -71,7 +71,7 @@ def test_a_lock_has_what_the_project_requires(name: str, python: str) -> None:
 
 
 def imported() -> set[str]:
-    """The packages that the product imports, without those of Python and its own."""
+    """The third-party packages that the product imports."""
     names: set[str] = set()
     files = [
         file for root in ("shared", "services", "workers") for file in (ROOT / root).rglob("*.py")
@@ -89,8 +89,8 @@ def imported() -> set[str]:
     }
 
 
-def test_what_is_imported_is_required() -> None:
-    """What another requirement brings along may not come with its next version."""
+def test_every_imported_package_is_required() -> None:
+    """A package that only another requirement installs may be missing after its next version."""
     about = PROJECT["project"]
     optional = about["optional-dependencies"]
     wanted = [
@@ -108,20 +108,20 @@ def test_what_is_imported_is_required() -> None:
 
 
 def test_both_locks_have_the_same_versions() -> None:
-    """A worker with a GPU writes what the query service reads."""
+    """A worker with a GPU must write data that the query service can read."""
     usual, gpu = (pinned(name, "3.11") for name in LOCKS)
     assert {name: gpu.get(name) for name in usual} == usual
     assert "torch" in gpu
     assert "torch" not in usual
 
 
-def test_what_builds_the_package_is_locked() -> None:
-    """The group for the lock is what the build asks for."""
+def test_the_build_requirements_are_locked() -> None:
+    """The dependency group that the lock includes equals the build system's requirements."""
     assert PROJECT["dependency-groups"]["build"] == PROJECT["build-system"]["requires"]
 
 
-def test_the_locked_engine_is_of_the_series_that_we_ask_for() -> None:
-    """The images and a base install write the same shards."""
+def test_the_locked_engine_satisfies_the_required_version() -> None:
+    """The images and a base installation must write compatible shards."""
     (edge,) = (
         one
         for one in map(Requirement, PROJECT["project"]["dependencies"])
@@ -132,7 +132,7 @@ def test_the_locked_engine_is_of_the_series_that_we_ask_for() -> None:
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    """In the packages, the plugins, the HTTP interface and the newest part of the changelog."""
+    """Packages, plugins, HTTP API and newest changelog entry have the project's version."""
     version = PROJECT["project"]["version"]
     files = {
         "plugin/.claude-plugin/plugin.json": ("version",),
@@ -152,8 +152,8 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert newest == version
 
 
-def test_a_release_says_who_made_it_and_for_whom() -> None:
-    """The metadata has what an index shows, and names no place of this machine."""
+def test_a_release_has_complete_metadata() -> None:
+    """All fields that a package index shows are set, and no dependency is a URL."""
     about = PROJECT["project"]
     for field in ("description", "readme", "license", "authors", "keywords", "classifiers"):
         assert about[field], field

@@ -1,4 +1,4 @@
-"""An index that another one replaces: its memory is free at once."""
+"""The memory of a replaced index is freed at once."""
 
 import gc
 import weakref
@@ -20,7 +20,7 @@ ITEMS = [
 
 @pytest.fixture
 def no_collections() -> Iterator[None]:
-    """Python looks for cycles rarely where few objects are made: a server kept ten old indexes."""
+    """Turn the cycle collector off: it runs rarely in a server, which then keeps old indexes."""
     gc.collect()
     gc.disable()
     yield
@@ -28,8 +28,8 @@ def no_collections() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_collections")
-def test_a_replaced_index_is_freed_without_a_search_for_cycles() -> None:
-    """Also one that was searched, and whose lookup tables were built."""
+def test_a_replaced_index_is_freed_without_the_cycle_collector() -> None:
+    """This includes an index that was searched and whose lookup tables were built."""
     engine = keyword_engine(ITEMS)
     engine.keywords.prepare()
     assert engine.search(Query(text="read my post", threshold=0.0)).hits

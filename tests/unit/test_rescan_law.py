@@ -1,4 +1,4 @@
-"""What a source says about changed paths gives what a scan gives."""
+"""Rescanning changed paths gives the same result as a full scan."""
 
 import os
 import tempfile
@@ -45,7 +45,7 @@ folders = st.sampled_from([*FOLDERS[1:], "f", "a/g"])
 
 
 def edits(texts: tuple[str, ...]) -> st.SearchStrategy[Rounds]:
-    """Rounds of edits, which write these texts."""
+    """Rounds of edits that write these texts."""
     one = st.one_of(
         st.tuples(st.just("write"), places, st.sampled_from(texts)),
         st.tuples(st.just("write"), places, st.sampled_from(texts)),
@@ -59,7 +59,7 @@ def edits(texts: tuple[str, ...]) -> st.SearchStrategy[Rounds]:
 
 
 class Follower:
-    """A source's items and all else that a scan says, as they follow from changes."""
+    """The items and the summary of a source, kept up to date by applying its changes."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -80,7 +80,7 @@ class Follower:
         self.summary = scan
 
     def follow(self, paths: list[Path]) -> None:
-        """Follow changes, and scan everything where the source asks for it."""
+        """Apply the changes at these paths, or scan everything if the source asks for it."""
         change = self.source.rescan([str(path) for path in paths])
         if change is None:
             self.scan()
@@ -92,13 +92,13 @@ class Follower:
         self.summary = change.summary
 
     def kept(self) -> object:
-        """Everything that stays in the index."""
+        """Everything that decides which items stay in the index."""
         summary = self.summary
         offered = self.items.keys() | summary.unchanged
         return self.error or (offered, summary.unchanged, summary.unread, summary.unread_under)
 
     def said(self) -> object:
-        """Everything that matters, in a fixed order."""
+        """Items and problems in a fixed order, or the error."""
         if self.error:
             return self.error
         summary = self.summary
@@ -113,8 +113,8 @@ class Follower:
 @pytest.mark.parametrize("type_", TYPES)
 @settings(max_examples=25)
 @given(data=st.data())
-def test_changes_add_up_to_a_scan(type_: str, data: st.DataObject) -> None:
-    """Items, problems and what is kept equal those of a new source after any edits."""
+def test_changes_give_the_same_result_as_a_scan(type_: str, data: st.DataObject) -> None:
+    """After any edits, items, problems and unread paths equal those of a new source's scan."""
     texts = TOOL_TEXTS if type_ == "tools" else TEXTS
     rounds = data.draw(edits(texts))
     with tempfile.TemporaryDirectory() as folder:
@@ -136,8 +136,8 @@ def test_changes_add_up_to_a_scan(type_: str, data: st.DataObject) -> None:
 
 @settings(max_examples=50)
 @given(rounds=edits(TOOL_TEXTS))
-def test_changes_and_scans_keep_the_same(rounds: Rounds) -> None:
-    """What a broken file offered last is kept by a change of any file, as by a scan."""
+def test_changes_and_scans_keep_the_same_items(rounds: Rounds) -> None:
+    """The last items of a broken file are kept after a change of any file, as after a scan."""
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve() / "root"
         for one in ("a/SKILL.json", "a/one.json"):
@@ -164,8 +164,10 @@ def make_skills(root: Path, number: int) -> None:
         edit(root, "write", f"s{one}/SKILL.md", text)
 
 
-def test_a_change_touches_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file, a new folder and a deleted one are read alone, whatever else the source holds."""
+def test_a_change_reads_only_the_changed_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A changed file or new folder is read alone, and a deleted folder causes no read."""
     make_skills(tmp_path, 20)
     following = Follower(a_source("skills", tmp_path))
     following.scan()
@@ -194,8 +196,10 @@ def test_a_change_touches_nothing_else(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(following.items) == 20
 
 
-def test_a_scan_lets_changes_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change during a scan is read at once, and the scan's result has it as well."""
+def test_a_change_during_a_scan_is_read_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The change need not wait for the scan, and the result of the scan includes it."""
     monkeypatch.setattr(walk, "SLICE", 2)
     make_skills(tmp_path, 9)
     source = a_source("skills", tmp_path)
@@ -215,8 +219,8 @@ def test_a_scan_lets_changes_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert next(item for item in scan.items if item.id == "team/s0").description == "Late."
 
 
-def test_a_root_that_is_gone_is_scanned(tmp_path: Path) -> None:
-    """Its items are not deleted one by one: the scan fails, and they are kept."""
+def test_changes_below_a_missing_root_ask_for_a_scan(tmp_path: Path) -> None:
+    """Its items are not deleted one by one: the scan will fail, and they are kept."""
     make_skills(tmp_path / "root", 3)
     source = a_source("skills", tmp_path / "root")
     source.scan()
@@ -227,8 +231,8 @@ def test_a_root_that_is_gone_is_scanned(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["root", "elsewhere/SKILL.md", "root/link/SKILL.md", "root/s0"])
-def test_what_a_part_cannot_tell_is_scanned(tmp_path: Path, path: str) -> None:
-    """The root itself, what lies outside, and what links lead from or to."""
+def test_changes_that_need_a_scan_ask_for_one(tmp_path: Path, path: str) -> None:
+    """These are the root itself, paths outside it, and sources or targets of links."""
     make_skills(tmp_path / "root", 2)
     (tmp_path / "root/link").symlink_to(tmp_path / "root/s0")
     source = a_source("skills", tmp_path / "root")

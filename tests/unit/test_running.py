@@ -1,4 +1,4 @@
-"""Which running server answers a command: one that was given all that the command names."""
+"""A running server answers a command only if it was given all flags that the command names."""
 
 from pathlib import Path
 
@@ -18,8 +18,10 @@ pytestmark = pytest.mark.usefixtures("own_home")
         {"mcp_config": "mine.json"},
     ],
 )
-def test_a_server_answers_for_what_it_was_given(tmp_path: Path, named: dict[str, str]) -> None:
-    """And for a command that names nothing, but not for what another one was given."""
+def test_a_server_answers_commands_with_its_own_flags(
+    tmp_path: Path, named: dict[str, str]
+) -> None:
+    """It also answers commands without flags, but no commands with flags that it was not given."""
 
     def settings(flags: dict[str, str]) -> Settings:
         return load({"data_dir": str(tmp_path / "data"), **flags}, tmp_path, {})
@@ -34,8 +36,10 @@ def test_a_server_answers_for_what_it_was_given(tmp_path: Path, named: dict[str,
     assert not given.serves(settings({"namespace": "b"}), tmp_path)
 
 
-def test_a_server_that_was_given_the_own_file_answers_for_whoever_finds_it(tmp_path: Path) -> None:
-    """It reads the same file; one that found it may not read all that one that was given it may."""
+def test_a_server_started_with_the_project_file_answers_commands_that_discover_it(
+    tmp_path: Path,
+) -> None:
+    """A server that discovered its file answers no command naming it, since naming grants more."""
     for name in ("repertory.toml", "other.toml"):
         (tmp_path / name).write_text("")
 

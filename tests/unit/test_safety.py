@@ -1,4 +1,4 @@
-"""What tools claim about their effects: tags that are filtered by, and no words."""
+"""Claims of tools about their effects become tags for filters, not searchable words."""
 
 import msgspec
 import pytest
@@ -35,20 +35,22 @@ COPIES = tool("disk__copy_file", "Copy a file")
         *((value, ()) for value in (None, "readOnlyHint", ["readOnlyHint"], 3, True)),
     ],
 )
-def test_only_what_is_stated_is_claimed(annotations: object, tags: tuple[str, ...]) -> None:
-    """The protocol's defaults are not statements, and a read-only tool destroys nothing."""
+def test_only_explicit_annotations_become_claims(
+    annotations: object, tags: tuple[str, ...]
+) -> None:
+    """The protocol's defaults do not count, and a read-only tool is never destructive."""
     assert claims(annotations) == tags
 
 
 def test_a_harmless_tool_is_safer_than_an_unknown_one() -> None:
-    """And that is safer than a destructive one."""
+    """An unknown tool is safer than a destructive one."""
     tags = [("read-only",), (), ("other",), ("destructive",), ("destructive", "other")]
     assert [safety(one) for one in tags] == [0, 1, 1, 2, 2]
 
 
 @pytest.mark.parametrize("item", [READS, WRITES])
-def test_claims_are_no_words_of_a_tool(item: Item) -> None:
-    """They would match every query that has them; they are shown and filtered by."""
+def test_claims_are_not_searchable_words_of_a_tool(item: Item) -> None:
+    """Otherwise they would match every query with these words; they are shown and filtered by."""
     shown = entry(item)
     assert shown.tags == item.tags
     assert term_weights(item) == term_weights(tool(item.id, item.description))
@@ -57,8 +59,8 @@ def test_claims_are_no_words_of_a_tool(item: Item) -> None:
         assert not {"destruct", "onli"} & {*Places(shown, whole).words()}
 
 
-def test_the_same_tags_of_a_skill_are_words() -> None:
-    """Its author chose them; other tags of tools are words too."""
+def test_tags_chosen_by_an_author_are_searchable_words() -> None:
+    """A skill's tag ``destructive`` is a word; so are a tool's tags that are not claims."""
     about = msgspec.structs.replace(skill("cleaning", "Clean up"), tags=("destructive",))
     assert "destruct" in term_weights(about)
     assert "disk" in term_weights(tool("a__b", tags=("disk", "read-only")))
@@ -68,8 +70,8 @@ def test_the_same_tags_of_a_skill_are_words() -> None:
     ("tag", "names"),
     [("read-only", ["read_file"]), ("destructive", ["write_file"]), ("none", [])],
 )
-def test_claims_are_filtered_by(tag: str, names: list[str]) -> None:
-    """Like other tags; the hits have them."""
+def test_claims_can_be_filtered_by(tag: str, names: list[str]) -> None:
+    """They filter like other tags, and the hits show them."""
     engine = keyword_engine([READS, WRITES, COPIES])
     hits = engine.search(Query(text="file", threshold=0.0, where=filter_of(tags=[tag]))).hits
     assert [hit.name for hit in hits] == names

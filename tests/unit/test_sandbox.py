@@ -74,7 +74,7 @@ PATHS = st.one_of(
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with a sandbox, files outside it, and links of every kind between them.
 
-    It is the working directory, so that nothing is found there by a path alone.
+    It is the working directory, so a relative path that is not confined would find its files.
     """
     home = tmp_path_factory.mktemp("home")
     sandbox, outside = home / "sandbox", home / "outside"
@@ -101,7 +101,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def sandbox(home: Path) -> Sandbox:
-    """The sandbox of that folder."""
+    """The sandbox inside ``home``."""
     return Sandbox(home / "sandbox")
 
 
@@ -115,7 +115,7 @@ def sandbox(home: Path) -> Sandbox:
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # it keeps nothing
 )
 def test_no_path_reads_anything_outside(sandbox: Sandbox, path: str) -> None:
-    """Either the message is printable and refuses it, or the file is inside."""
+    """A path is either refused with a short message or leads to a file inside the sandbox."""
     try:
         file = sandbox.read(path)
     except UsageError as error:
@@ -178,8 +178,8 @@ def test_files_and_links_that_stay_inside_are_read(sandbox: Sandbox, path: str, 
         ("socket", "cannot be read"),
     ],
 )
-def test_a_refusal_says_why(sandbox: Sandbox, path: str, fault: str) -> None:
-    """The message names the fault and shows at most the beginning of the path."""
+def test_a_refusal_names_the_reason(sandbox: Sandbox, path: str, fault: str) -> None:
+    """The message states what is wrong and shows at most the beginning of the path."""
     with pytest.raises(UsageError, match=fault) as raised:
         sandbox.read(path)
     assert len(str(raised.value)) < 400
@@ -187,7 +187,7 @@ def test_a_refusal_says_why(sandbox: Sandbox, path: str, fault: str) -> None:
 
 @pytest.mark.parametrize("name", ["not\udcffunicode.md", "hidden\u2066.md"])
 def test_a_link_to_a_name_that_cannot_be_shown_is_refused(tmp_path: Path, name: str) -> None:
-    """The path of the file is stored and shown."""
+    """The resolved path must be printable because it is stored and shown."""
     try:
         (tmp_path / name).write_text("text", "utf-8")
     except OSError:
@@ -201,7 +201,7 @@ def test_a_link_to_a_name_that_cannot_be_shown_is_refused(tmp_path: Path, name: 
 def test_a_link_created_in_the_meantime_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, middle: bool
 ) -> None:
-    """Between check and open, a folder or the file is replaced by a link to the outside."""
+    """A folder or the file is replaced by a link to the outside between check and open."""
     inside, outside = tmp_path / "sandbox" / "folder", tmp_path / "outside"
     for folder in (inside, outside):
         folder.mkdir(parents=True)
@@ -240,14 +240,14 @@ def test_only_text_of_a_bounded_size_is_accepted(
         Sandbox(tmp_path).read("a.md")
 
 
-def test_a_whole_file_is_read(tmp_path: Path) -> None:
-    """Up to the exact limit, without a byte order mark."""
+def test_a_file_of_the_maximum_size_is_read(tmp_path: Path) -> None:
+    """The byte order mark counts towards the limit and is dropped from the text."""
     (tmp_path / "a.md").write_bytes(b"\xef\xbb\xbf" + b"x" * (MAX_BYTES - 3))
     assert Sandbox(tmp_path).read("a.md").text == "x" * (MAX_BYTES - 3)
 
 
-def test_only_a_file_that_is_not_there_is_missing(tmp_path: Path) -> None:
-    """Of a folder that is away nothing is known."""
+def test_missing_is_reported_only_for_absent_files(tmp_path: Path) -> None:
+    """If the sandbox's folder is absent or a link leads outside, no file is called missing."""
     (tmp_path / "a.md").write_text(INSIDE)
     assert Sandbox(tmp_path).missing("a.md") is None
     assert Sandbox(tmp_path).missing("b.md") == str(tmp_path.resolve() / "b.md")
@@ -256,8 +256,8 @@ def test_only_a_file_that_is_not_there_is_missing(tmp_path: Path) -> None:
     assert Sandbox(tmp_path).missing("link.md") is None
 
 
-def test_a_sandbox_that_is_missing_or_a_link(tmp_path: Path) -> None:
-    """A missing one is reported; a link stands for its target."""
+def test_a_missing_sandbox_is_an_error_and_a_link_is_resolved(tmp_path: Path) -> None:
+    """A missing sandbox is an error; a link to a folder works like the folder."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "a.md").write_text(INSIDE)
     (tmp_path / "link").symlink_to("real")

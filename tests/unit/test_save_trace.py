@@ -1,4 +1,4 @@
-"""The spans of a save, and of jobs that a worker does together."""
+"""The spans of a save, and of jobs that a worker processes together."""
 
 import time
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def named(exporter: InMemorySpanExporter, name: str) -> list[ReadableSpan]:
 
 
 def test_jobs_are_linked_to_every_message(ended: InMemorySpanExporter) -> None:
-    """The span is in the trace of the first; unusable headers are no parents."""
+    """The span belongs to the first valid trace; invalid headers are ignored."""
     jobs = [Job(id=str(number), collection="c", revision=1, removed=("a",)) for number in range(4)]
     parents = ["", HEADER.format(1), "00-hostile", HEADER.format(2)]
     with processing(jobs, parents):
@@ -47,8 +47,8 @@ def test_jobs_are_linked_to_every_message(ended: InMemorySpanExporter) -> None:
     assert dict(span.attributes or {}) == {"repertory.jobs": 4, "repertory.items": 4}
 
 
-def test_an_error_is_its_class_alone(ended: InMemorySpanExporter) -> None:
-    """Its message may hold a text or a secret."""
+def test_a_span_records_only_the_class_of_an_error(ended: InMemorySpanExporter) -> None:
+    """The message is left out because it may contain a text or a secret."""
     with pytest.raises(ValueError, match="secret"), spans.span("step"):
         raise ValueError("a secret")
     (span,) = named(ended, "step")
@@ -56,10 +56,10 @@ def test_an_error_is_its_class_alone(ended: InMemorySpanExporter) -> None:
     assert dict(span.attributes or {}) == {"error.type": "ValueError"}
 
 
-def test_a_scan_belongs_to_the_next_jobs_alone(
+def test_a_scan_span_belongs_only_to_the_jobs_it_caused(
     ended: InMemorySpanExporter,
 ) -> None:
-    """One without a change leaves no span; jobs that are sent later are in the same trace."""
+    """A scan without changes leaves no span; further jobs of a scan join the same trace."""
     trace, result = SaveTrace(), scanned(Bulletins("board"))
     trace.scanned(result)
     trace.compared()

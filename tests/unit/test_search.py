@@ -1,4 +1,4 @@
-"""A search with the keyword arm alone: names, corrections, inference, confidence."""
+"""Search with the keyword arm only: names, corrections, inference, confidence."""
 
 from unittest.mock import Mock
 
@@ -26,7 +26,7 @@ ITEMS = [
 
 
 def search(text: str, items: list[Item] | None = None, **options: object) -> Answer:
-    """Search some items by keywords alone."""
+    """Search some items with the keyword arm only."""
     query = query_of(Values(), text, **options)  # type: ignore[arg-type]  # by name
     engine = keyword_engine(ITEMS if items is None else items, ["project", "user"])
     return engine.search(query)
@@ -44,7 +44,7 @@ def test_a_misspelt_name_is_first_and_the_reason_shows_the_correction() -> None:
     "typed", ["read_file", "READ_FILE", "readFile", "read file", "files__read_file"]
 )
 def test_a_name_typed_whole_is_nearly_certain(typed: str) -> None:
-    """In any case and with any separators, and by its id too."""
+    """The case and separators do not matter, and the id works too."""
     first = search(typed).hits[0]
     assert first.id == "files__read_file"
     assert first.reason == "Exact name match"
@@ -59,7 +59,7 @@ def test_a_name_within_a_sentence_is_found() -> None:
 
 
 def test_the_threshold_never_hides_a_typed_name() -> None:
-    """This holds up to the confidence of a name."""
+    """A typed name is found at a threshold as high as 0.95."""
     assert [hit.name for hit in search("send_email", threshold=0.95).hits] == ["send_email"]
 
 
@@ -71,8 +71,8 @@ def test_a_capability_is_inferred_if_no_item_does_the_job() -> None:
     assert first.evidence.capability == "shell → git operations"
 
 
-def test_copies_of_a_weak_hit_leave_room_for_a_general_tool() -> None:
-    """Three copies of a skill are one hit of three: the shell is offered beside it."""
+def test_copies_of_a_weak_hit_take_only_one_place() -> None:
+    """Three copies of a skill are one hit, so with limit 3 the shell is offered as well."""
     advice = skill("branching-advice", "Ideas for git changes of teams and people in firms")
     copies = [msgspec.structs.replace(advice, id=f"host{at}/advice") for at in range(3)]
     for searched in ([advice], copies):
@@ -81,8 +81,8 @@ def test_copies_of_a_weak_hit_leave_room_for_a_general_tool() -> None:
         assert len(hits[0].duplicates) == len(searched) - 1
 
 
-def test_confidence_does_not_rise_behind_a_tool_that_its_policy_lowers() -> None:
-    """At a low threshold a weak hit may fit better than what is inferred."""
+def test_confidence_falls_down_the_list_despite_a_lowered_tool() -> None:
+    """A weak hit precedes an inferred tool whose policy lowers its confidence below the hit's."""
     shell = tool("term__run_command", "Executes one in a terminal", policy=Policy(boost=-1.0))
     other = tool("notes__changes", "Lists what is new in a text that others wrote")
     hits = search("commit my changes to git", [shell, other], threshold=0.0).hits
@@ -90,8 +90,8 @@ def test_confidence_does_not_rise_behind_a_tool_that_its_policy_lowers() -> None
     assert hits[0].confidence > hits[1].confidence
 
 
-def test_the_closest_item_is_none_that_is_shown() -> None:
-    """A tool may be offered for its capability whose own confidence is below the threshold."""
+def test_the_closest_item_is_not_one_of_the_hits() -> None:
+    """It is never an inferred hit, although such a hit may match directly below the threshold."""
     shell = tool("term__run_command", "Runs a command and shows the changes")
     other = skill("notes", "Lists what is new", "Some changes are listed.")
     answer = search("commit my changes to git", [shell, other])
@@ -99,8 +99,8 @@ def test_the_closest_item_is_none_that_is_shown() -> None:
     assert answer.closest == other.id
 
 
-def test_what_is_gone_is_not_the_closest_item_and_takes_no_room() -> None:
-    """A search that may not wait for the index asks whether the files of its hits are there."""
+def test_deleted_items_are_neither_hits_nor_the_closest_item() -> None:
+    """A search that cannot wait for the index checks whether the files of its hits still exist."""
     shell = tool("term__run_command", "Executes one in a terminal")
     advice = [
         skill(f"branching-{at}", f"Ideas {at} for git changes of teams and people in firms")
@@ -122,7 +122,7 @@ def test_what_is_gone_is_not_the_closest_item_and_takes_no_room() -> None:
 
 
 def test_nothing_is_inferred_if_an_item_fits() -> None:
-    """A direct match that is good enough stands alone."""
+    """A sufficiently good direct match prevents inferred hits."""
     git = tool("git__git_commit", "Commit changes to git")
     hits = search("commit my changes to git", [*ITEMS, git]).hits
     assert hits[0].id == "git__git_commit"
@@ -136,15 +136,15 @@ def test_nonsense_finds_nothing() -> None:
     assert answer.best_below < answer.threshold
 
 
-def test_filters_hold_for_names_and_inference_too() -> None:
-    """An excluded item does not return by name or inference."""
+def test_filters_also_apply_to_names_and_inference() -> None:
+    """An excluded item is found neither by its name nor by inference."""
     assert search("read_file", servers=["mail"]).hits == []
     assert search("commit my changes to git", servers=["mail"]).hits == []
     assert [hit.name for hit in search("file", tags=["danger"]).hits] == ["write_file"]
 
 
 def test_confidences_fall_down_the_list_and_stay_in_range() -> None:
-    """They follow the order, within 0…1, at or above the threshold."""
+    """Confidences are sorted in descending order, and each is between 0 and 1."""
     hits = search("write a message to a file", limit=5, threshold=0.0).hits
     values = [hit.confidence for hit in hits]
     assert len(values) >= 3
@@ -158,8 +158,8 @@ def test_a_confidence_does_not_depend_on_the_limit() -> None:
     assert search("send a message", limit=5).hits[0] == one
 
 
-def test_of_equals_the_harmless_one_leads_whatever_its_source() -> None:
-    """Then the source that comes first."""
+def test_ties_are_broken_by_safety_and_then_by_source() -> None:
+    """A harmless tool leads equals of earlier sources; equally safe ones follow source order."""
     risky, unknown, other, safe = (
         Item(
             id=f"{server}__list_cars",
@@ -182,15 +182,15 @@ def test_of_equals_the_harmless_one_leads_whatever_its_source() -> None:
 
 
 def test_an_answer_says_which_arms_answered_and_why_not_both() -> None:
-    """Degradation is never silent."""
+    """The mode, the cause of a degradation, and the evidence show it."""
     answer = search("file")
     assert answer.mode is Mode.KEYWORD
     assert answer.degraded == "There is no model."
     assert answer.hits[0].evidence.semantic is None
 
 
-def test_the_earlier_source_leads_and_the_other_says_it_is_shadowed() -> None:
-    """Two skills of one name are both found; the one with precedence comes first."""
+def test_an_item_of_a_later_source_is_marked_as_shadowed() -> None:
+    """Both skills of one name are found; the one of the source with precedence comes first."""
     skills = [
         Item(
             id=f"{source}/review",
@@ -223,27 +223,27 @@ def test_the_earlier_source_leads_and_the_other_says_it_is_shadowed() -> None:
     ],
 )
 def test_an_invalid_query_is_refused(text: str, options: dict[str, object]) -> None:
-    """Empty, too long, a number out of range, an unknown kind, a string instead of a list."""
+    """Every invalid text or option raises a ``UsageError``."""
     with pytest.raises(UsageError):
         search(text, ITEMS, **options)
 
 
-def test_a_typed_name_is_shown_at_any_threshold() -> None:
-    """Even at a threshold that no confidence reaches."""
+def test_a_typed_name_is_shown_even_at_threshold_1() -> None:
+    """No other hit reaches this threshold."""
     assert [hit.name for hit in search("send_email", threshold=1.0).hits] == ["send_email"]
     assert search("send a message", threshold=1.0).hits == []
 
 
 @pytest.mark.parametrize("typed", ["close", "port", "js"])
 def test_another_word_is_not_taken_for_a_typed_name(typed: str) -> None:
-    """It is one edit away from a name, yet a usual word, or too short to be misspelt."""
+    """It is one edit away from a name, but a common word, or too short to be a misspelling."""
     items = [tool("git__clone"), tool("blog__post"), tool("box__jq")]
     assert search(typed, items).hits[0].confidence < 0.8
     assert search(typed, items, threshold=0.9).hits == []
 
 
 def test_a_name_in_a_long_text_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often the text has it, and however many items are called so."""
+    """The work is bounded, however often the text repeats the name and many items have it."""
     read = Mock(wraps=candidates._has_words)
     monkeypatch.setattr(candidates, "_has_words", read)
     items = [tool(f"server{number}__list_items") for number in range(candidates.MAX_NAMED + 9)]
@@ -251,23 +251,23 @@ def test_a_name_in_a_long_text_is_looked_up_once(monkeypatch: pytest.MonkeyPatch
     assert read.call_count == candidates.MAX_NAMED
 
 
-def test_an_id_that_was_typed_leads_a_name_of_the_same_letters() -> None:
-    """The id that a result shows finds that item."""
+def test_a_typed_id_ranks_above_a_name_with_the_same_letters() -> None:
+    """Typing the id from an earlier result finds that item first."""
     skill = Item(id="s/x", kind=Kind.SKILL, name="git-commit", source="s", description="Commits")
     hits = search("git__commit", [tool("git__commit", "Commits"), skill]).hits
     assert [hit.id for hit in hits] == ["git__commit", "s/x"]
 
 
 @pytest.mark.parametrize("typed", ["longrun", "geturl"])
-def test_a_word_of_one_description_is_found_beside_many_items_with_its_parts(typed: str) -> None:
-    """``longrun`` is two common words, too, that stand in many names; of ``geturl`` one is left."""
+def test_a_word_of_one_description_is_found_among_many_items_with_its_parts(typed: str) -> None:
+    """Many names contain both parts of ``longrun``, or the part ``url`` of ``geturl``."""
     many = [tool(f"a__long_run_{number}_url", "A long run to a url") for number in range(50)]
     only = tool("b__turtles", f"With templates of @{typed}/turtle")
     assert only.id in [hit.id for hit in search(typed, [*many, only], limit=100).hits]
 
 
-def test_a_name_without_letters_does_no_harm() -> None:
-    """An item named by a picture alone is found by its description."""
+def test_an_item_whose_name_has_no_letters_is_found() -> None:
+    """An item whose name is an emoji is found by its description."""
     party = Item(
         id="s/p", kind=Kind.SKILL, name="🎉", source="s", description="Celebrate a birthday party"
     )
@@ -275,6 +275,6 @@ def test_a_name_without_letters_does_no_harm() -> None:
 
 
 @pytest.mark.parametrize("text", ["the of and", "?!...", "🎉", "文", "\x00", "a" * 3_000])
-def test_odd_queries_have_an_answer(text: str) -> None:
-    """Stop words, signs, pictures, one character, a very long word."""
+def test_odd_queries_are_answered_without_errors(text: str) -> None:
+    """Stop words, punctuation, emoji, a single character and a very long word find nothing."""
     assert search(text).hits == []

@@ -1,4 +1,4 @@
-"""Both arms of a search, and each of them while the other is unavailable."""
+"""Search with both arms, and with one arm while the other is unavailable."""
 
 import json
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ GONE = "The store is gone."
 
 
 class Recording(WordCounts):
-    """Keeps what was embedded: the texts of each call."""
+    """An engine that records the texts of each call."""
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []
@@ -58,7 +58,7 @@ class Recording(WordCounts):
 
 
 class Failing(Points):
-    """Points of a store of which some methods fail; it keeps the names of the calls."""
+    """Points of a store that records its calls, and of which some methods fail."""
 
     failing: tuple[str, ...] = ()
 
@@ -83,7 +83,7 @@ class Failing(Points):
 
 
 def engine_of(*failing: str, **parts: Any) -> SearchEngine:  # noqa: ANN401 - of any type
-    """An engine on the items, of whose store some methods fail, with other parts if given."""
+    """A search engine on ``ITEMS`` whose store's ``failing`` methods fail; ``parts`` override."""
     counts = WordCounts()
     points = Failing(ITEMS, counts)
     points.failing = failing
@@ -97,7 +97,7 @@ def engine_of(*failing: str, **parts: Any) -> SearchEngine:  # noqa: ANN401 - of
 
 
 def search(engine: SearchEngine, text: str = TEXT, **options: Any) -> Answer:  # noqa: ANN401
-    """Search at a threshold that everything reaches."""
+    """Search with threshold 0."""
     return engine.search(Query(text=text, **({"threshold": 0.0} | options)))
 
 
@@ -107,7 +107,7 @@ def names(answer: Answer) -> list[str]:
 
 
 def test_both_arms_answer() -> None:
-    """The evidence has the measured values of both."""
+    """The evidence contains the cosine and the ranks of both arms."""
     answer = search(engine_of())
     assert (answer.mode, answer.degraded) == (Mode.HYBRID, "")
     first = answer.hits[0].evidence
@@ -118,43 +118,43 @@ def test_both_arms_answer() -> None:
 
 
 def test_an_empty_catalogue_has_an_answer() -> None:
-    """Nothing is found."""
+    """The answer has no hits and no closest item."""
     answer = search(hybrid_engine([]))
     assert (answer.mode, answer.hits, answer.best_below) == (Mode.HYBRID, [], 0.0)
     assert answer.closest == ""
 
 
-def test_without_a_model_the_words_answer() -> None:
-    """The answer says why, in the words of the error."""
+def test_without_a_model_the_keyword_arm_answers() -> None:
+    """The answer contains the error as the cause of the degradation."""
     answer = search(engine_of(embedding=no_model))
     assert (answer.mode, answer.degraded) == (Mode.KEYWORD, "There is no model.")
     assert names(answer)[0] == "bread"
     assert answer.hits[0].evidence.semantic_rank is None
 
 
-def test_without_the_store_the_words_answer() -> None:
-    """Whole items cannot be read either, and are not needed."""
+def test_without_the_store_the_keyword_arm_answers() -> None:
+    """Whole items cannot be read either, and the answer does without them."""
     answer = search(engine_of("query", "records"))
     assert (answer.mode, answer.degraded) == (Mode.KEYWORD, GONE)
     assert names(answer)[0] == "bread"
 
 
-def test_a_store_that_fails_during_a_search_leaves_what_it_has_found() -> None:
-    """Nothing of an item's body is shown then, and the answer says why."""
+def test_a_store_that_fails_during_a_search_does_not_lose_the_hits() -> None:
+    """If items cannot be read after the vector search, its hits stay and the answer says why."""
     answer = search(engine_of("records"))
     assert names(answer) == names(search(engine_of()))
     assert (answer.mode, answer.degraded) == (Mode.HYBRID, GONE)
 
 
-def test_a_model_is_asked_for_once_in_a_search() -> None:
-    """Another one may take its place meanwhile."""
+def test_a_search_gets_its_model_once() -> None:
+    """A second request could return another model that has replaced the first."""
     engines = iter([WordCounts()])
     answer = search(engine_of(embedding=lambda: next(engines)))
     assert (answer.mode, answer.degraded) == (Mode.HYBRID, "")
 
 
 class Flooded(Failing):
-    """Points of which the nearest are all sections of one long document."""
+    """Points whose nearest matches are all sections of one long document."""
 
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
@@ -169,7 +169,7 @@ FLOODED = [skill(f"item {at}", f"zorb{at}") for at in range(2 * MAX_BY_MEANING)]
 
 
 def test_sections_of_a_few_long_documents_leave_room_for_other_items() -> None:
-    """More points are asked for, of as many items as an arm has candidates."""
+    """More points are requested until an arm has its maximum number of candidate items."""
     points = Flooded(FLOODED, WordCounts())
     keywords = KeywordIndex.empty().updated((), FLOODED)
     answer = search(engine_of(collection=points, keywords=keywords), "qqq", limit=100)
@@ -179,10 +179,10 @@ def test_sections_of_a_few_long_documents_leave_room_for_other_items() -> None:
 @pytest.mark.parametrize(
     "text", [TEXT, "read_file", "knead dough. Then mail it to a recipient.", "commit my changes"]
 )
-def test_a_search_asks_the_store_twice_at_most(text: str) -> None:
-    """Once for all vectors, also of the steps of a task, and once for all items that it reads.
+def test_a_search_calls_the_store_at_most_twice(text: str) -> None:
+    """One call queries all vectors, also those of a task's steps; the other reads all items.
 
-    What is read for an inferred hit is among them. Of tools nothing is read.
+    Items for inferred hits are read in the same call. Tools need not be read.
     """
     runner = tool("box__run", "Runs it.", input_schema={"properties": {"command": {}}})
     points = Failing([*ITEMS, runner], WordCounts())
@@ -195,10 +195,10 @@ def test_a_search_asks_the_store_twice_at_most(text: str) -> None:
 
 
 class Server(Failing):
-    """Points that answer as a server does: records of likely items come along.
+    """Points that answer like a server, which returns the records of likely items with the matches.
 
     Attributes:
-        broken: Whether these cannot be read.
+        broken: Whether these records are unreadable.
     """
 
     broken = False
@@ -215,8 +215,8 @@ class Server(Failing):
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_records_that_came_along_are_not_read_again(*, broken: bool) -> None:
-    """Unless they are unreadable; what was shown is not asked for again in any way."""
+def test_records_that_came_with_the_matches_are_not_read_again(*, broken: bool) -> None:
+    """Only unreadable ones are read again, and only by the first search."""
     points = Server(ITEMS, WordCounts())
     points.broken = broken
     engine = engine_of(collection=points)
@@ -229,7 +229,7 @@ def test_records_that_came_along_are_not_read_again(*, broken: bool) -> None:
 
 
 class Finding(Failing):
-    """Points of which a search finds those of one item; the cosine of every other is 0.25."""
+    """Points of which a search finds one item; every other item has the cosine 0.25."""
 
     found = ""
 
@@ -241,8 +241,8 @@ class Finding(Failing):
         return [VectorAnswer(matches=[match], scores=dict.fromkeys(one, 0.25)) for one in keys]
 
 
-def test_the_successor_of_what_the_vectors_find_has_its_cosine() -> None:
-    """Neither arm finds it; its cosine is asked for with all the others."""
+def test_the_successor_of_a_deprecated_hit_has_its_own_cosine() -> None:
+    """Neither arm finds the successor; its cosine is queried together with the others."""
     items = [skill("old", "Kneads dough", deprecated_by="new"), skill("new", "Makes loaves")]
     points = Finding(items, WordCounts())
     points.found = items[0].id
@@ -253,8 +253,8 @@ def test_the_successor_of_what_the_vectors_find_has_its_cosine() -> None:
     assert points.calls == ["query", "records"]
 
 
-def test_unexpected_cosines_are_asked_for_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are left out if the store is unavailable by then."""
+def test_missing_cosines_are_queried_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are left out if the store has become unavailable."""
     monkeypatch.setattr("repertory.search.nearest.MIN_ITEMS", 1)
     points = Failing(ITEMS, WordCounts())
     (vector,) = WordCounts().embed_queries([TEXT])
@@ -268,8 +268,8 @@ def test_unexpected_cosines_are_asked_for_later(monkeypatch: pytest.MonkeyPatch)
     assert {*nearest.cosines([first, second])} == {first}
 
 
-def test_steps_are_embedded_at_once_by_their_beginnings() -> None:
-    """A task's whole text and its steps are one batch of bounded texts; one need is not cut."""
+def test_steps_are_embedded_in_one_batch_of_bounded_texts() -> None:
+    """The batch has the beginnings of the task and of its steps; a query of one step is not cut."""
     embedding = Recording()
     engine = engine_of(embedding=lambda: embedding)
     long = " ".join(["bake the bread"] * 100)
@@ -281,7 +281,7 @@ def test_steps_are_embedded_at_once_by_their_beginnings() -> None:
 
 
 def test_names_are_embedded_as_words() -> None:
-    """``readFile`` means the same as ``read file``."""
+    """``readFile`` is embedded as ``read file``, also inside the steps of a task."""
     embedding = Recording()
     search(engine_of(embedding=lambda: embedding), "readFile")
     search(engine_of(embedding=lambda: embedding), "readFile, then sendEmail to everybody")
@@ -290,7 +290,7 @@ def test_names_are_embedded_as_words() -> None:
 
 
 def test_each_step_has_its_own_nearest_items() -> None:
-    """The hit of a step is explained by that step."""
+    """The evidence of a step's hit names only the words of that step."""
     answer = search(engine_of(), "bake bread of flour, then send a message to a recipient")
     assert {*names(answer)[:2]} == {"bread", "send_email"}
     typed = [{term.typed for term in hit.evidence.terms} for hit in answer.hits[:2]]
@@ -298,8 +298,8 @@ def test_each_step_has_its_own_nearest_items() -> None:
     assert not typed[0] & typed[1]
 
 
-def test_a_calibration_of_the_model_counts() -> None:
-    """The same cosine tells more with a steeper curve."""
+def test_the_calibration_of_the_model_is_used() -> None:
+    """The same cosine gives a higher confidence with a steeper curve."""
 
     def confidence(calibration: Calibration | None) -> float:
         embedding = WordCounts()
@@ -317,8 +317,8 @@ def test_a_calibration_of_the_model_counts() -> None:
     assert confidence(None) == confidence(Calibration())
 
 
-def test_a_section_that_matches_is_named() -> None:
-    """By its heading; not if whole items cannot be read."""
+def test_a_matching_section_is_named() -> None:
+    """It is named by its heading, unless whole items cannot be read."""
     (hit,) = (one for one in search(engine_of(), "knead smooth dough").hits if one.name == "bread")
     assert hit.matched_in == "# Kneading"
     assert hit.reason.endswith(", in “Kneading”")
@@ -328,7 +328,7 @@ def test_a_section_that_matches_is_named() -> None:
 
 
 def test_the_section_weight_is_a_share_of_the_cosine_of_a_section() -> None:
-    """It decides although the item's own point is read too."""
+    """The cosine of a hit found by its section is proportional to the weight."""
     cosines = [
         hit.evidence.cosine
         for weight in (0.6, 0.9)
@@ -342,7 +342,7 @@ def test_the_section_weight_is_a_share_of_the_cosine_of_a_section() -> None:
 
 
 def test_an_item_beyond_the_nearest_points_has_its_cosine() -> None:
-    """The words found it; its meaning is asked for."""
+    """An item that only the keyword arm found has a cosine but no semantic rank."""
     nearer = [skill(f"dough-{at}", "Flour") for at in range(MAX_BY_MEANING + 20)]
     far = skill("zorblax", "Grinds corn to fine flour with water and wind and patience")
     answer = search(hybrid_engine([*nearer, far]), "flour zorblax", limit=200)
@@ -353,7 +353,7 @@ def test_an_item_beyond_the_nearest_points_has_its_cosine() -> None:
 
 
 def test_every_hit_has_its_own_evidence() -> None:
-    """Whatever rows of the index were found."""
+    """The matched words belong to the right hit, whatever rows of the index matched."""
     texts = {1: "With zorblax", 8: "With quuxly"}
     items = [skill(f"item{at}", texts.get(at, "Other")) for at in range(10)]
     for engine in (keyword_engine(items), hybrid_engine(items)):
@@ -362,8 +362,8 @@ def test_every_hit_has_its_own_evidence() -> None:
         assert found == {"item1": ["zorblax"], "item8": ["quuxly"]}
 
 
-def test_a_filter_holds_in_both_arms() -> None:
-    """Neither the words nor the vectors return another item."""
+def test_a_filter_applies_to_both_arms() -> None:
+    """Neither arm returns an item that the filter excludes."""
     where = Filter(kinds=("skill",))
     assert {*names(search(engine_of(), "read the flour file", where=where))} <= {
         "bread",
@@ -371,8 +371,8 @@ def test_a_filter_holds_in_both_arms() -> None:
     }
 
 
-def test_a_hit_of_just_the_threshold_is_shown() -> None:
-    """The threshold is the lowest confidence that is shown, as answers round it."""
+def test_a_hit_exactly_at_the_threshold_is_shown() -> None:
+    """The threshold is compared with the rounded confidence that answers show."""
     engine = engine_of()
     text = "read the contents of something else"
     everything = search(engine, text, threshold=0.0, limit=50)
@@ -385,8 +385,8 @@ def test_a_hit_of_just_the_threshold_is_shown() -> None:
         assert (answer.best_below, answer.closest) == closest[0]
 
 
-def test_an_inferred_hit_of_just_the_threshold_is_shown() -> None:
-    """Also if a policy gave it a confidence of many digits."""
+def test_an_inferred_hit_exactly_at_the_threshold_is_shown() -> None:
+    """This holds even if a policy changes its confidence to one with many digits."""
     policy = Policy(boost=-0.123)
     tools = [tool(f"sh{at}__run_command", f"Run command {at} in a shell") for at in range(3)]
     engine = keyword_engine([replace(one, policy=policy) for one in tools])
@@ -395,21 +395,21 @@ def test_an_inferred_hit_of_just_the_threshold_is_shown() -> None:
         assert hit.name in names(search(engine, text, threshold=hit.confidence, limit=50))
 
 
-def test_an_answer_says_what_it_was_searched_in() -> None:
-    """The number of items, the revision of the index, and the sources that are stale."""
+def test_an_answer_describes_the_searched_index() -> None:
+    """It contains the number of items, the index's revision, and the stale sources."""
     answer = search(engine_of(version=7, stale=["mail"]), limit=1)
     assert (answer.items, answer.index_version, answer.stale_sources) == (5, 7, ("mail",))
     assert answer.total_results == len(answer.hits) == 1
 
 
 def test_half_of_a_surrogate_pair_does_no_harm() -> None:
-    """A shell may pass one, in the text or in a filter."""
+    """A shell may pass one in the text or in a filter; both are answered."""
     assert search(engine_of(), "bread \ud83c").query == "bread ?"
     assert search(engine_of(), where=Filter(sources=("\ud83c",))).hits == []
 
 
 def test_items_are_read_by_id() -> None:
-    """Unknown ids are left out; without a store, the error says why."""
+    """Unknown ids are left out; without a store, the error names the cause."""
     engine = engine_of()
     assert engine.items(["team/bread", "team/none"]) == {"team/bread": BREAD}
     with pytest.raises(StoreError, match="cannot be read now: Away"):
@@ -418,7 +418,7 @@ def test_items_are_read_by_id() -> None:
 
 
 class English(WordCounts):
-    """Knows no words beyond ASCII."""
+    """An engine that knows no words with characters other than ASCII."""
 
     @override
     def embed_queries(self, texts: Sequence[str]) -> Vectors:
@@ -428,8 +428,8 @@ class English(WordCounts):
 
 
 @pytest.mark.parametrize("text", ["хлеб", "рецепт хлеб", "жаркое из дичи"])
-def test_a_query_whose_words_the_model_does_not_know_is_answered_by_its_words(text: str) -> None:
-    """As without vectors, and a notice says so; it is no failure."""
+def test_a_query_of_words_unknown_to_the_model_is_answered_by_keywords(text: str) -> None:
+    """The answer equals one without vectors; a notice explains it, and it is not degraded."""
     items = [*ITEMS, skill("печь", "Печет хлеб"), skill("ремонт", "Чинит велосипед")]
     embedding = English()
     engine = SearchEngine(
@@ -451,8 +451,8 @@ def test_a_query_whose_words_the_model_does_not_know_is_answered_by_its_words(te
     assert engine.search(Query(text=text)).notices == (f"{UNKNOWN_WORDS}.",)
 
 
-def test_accents_apart_from_their_letters_change_no_answer() -> None:
-    """As macOS writes names: the echo of the query and the reasons are equal, too."""
+def test_decomposed_accents_change_no_answer() -> None:
+    """NFD text, as in file names of macOS, gives the same answer, including echo and reasons."""
     engine = hybrid_engine(
         [*ITEMS, skill("résumé-réunion", "Résumé d'une réunion"), tool("회의록")]
     )

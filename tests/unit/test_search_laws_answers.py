@@ -1,4 +1,4 @@
-"""Laws of what an answer holds: a larger limit, more items and copies change no confidence."""
+"""Laws of answers: a larger limit, more items, and copies hardly change any confidence."""
 
 import msgspec
 from hypothesis import example, given
@@ -19,8 +19,8 @@ from tests.support.search_laws import (
     search,
 )
 
-MAX_DROP = 0.05  # by which added items may lower a confidence
-DEFAULT = 0.35  # the threshold
+MAX_DROP = 0.05  # the most by which added items may lower a confidence
+DEFAULT = 0.35  # the default threshold
 
 
 # A larger limit
@@ -47,7 +47,7 @@ def test_a_larger_limit_only_adds_hits(
 
 
 def test_a_larger_limit_only_adds_hits_for_a_word_of_many_items() -> None:
-    """Also where more items have the word than the words alone would choose."""
+    """This holds although more items have the word than the keyword arm chooses as candidates."""
     about = ["trains", "ships", "cars", "planes", "bikes", "trams", "buses", "vans"]
     texts = (" ".join(about[: at % 9]) for at in range(150))
     searched = hybrid_engine(skill(f"item{at}", f"{text} zorblax") for at, text in enumerate(texts))
@@ -91,10 +91,10 @@ def test_a_larger_limit_only_adds_hits_for_a_word_of_many_items() -> None:
     copies=0,
     text="öffnen issue",
 )
-def test_more_items_lower_no_confidence_and_empty_no_answer(
+def test_more_items_hardly_lower_a_confidence_and_empty_no_answer(
     engine: Engine, catalogue: list[Item], crowd: list[Item], copies: int, text: str
 ) -> None:
-    """Whether they are siblings, copies, or have the words of the query."""
+    """The added items may be similar, be copies, or contain the words of the query."""
     before, alone = engine(catalogue), search(engine(catalogue), text)
     added = [*crowd, *(copied(catalogue[at % len(catalogue)], at) for at in range(copies))]
     crowded = engine([*added, *catalogue])
@@ -114,7 +114,7 @@ def test_more_items_lower_no_confidence_and_empty_no_answer(
 def test_copies_of_an_item_are_one_hit_that_names_the_others(
     engine: Engine, catalogue: list[Item], copies: int, text: str
 ) -> None:
-    """No item is shown twice, and none of the copies is lost."""
+    """No item is shown twice, and every copy is shown or named."""
     first = msgspec.structs.replace(catalogue[0], description="Handles all the issues of one team")
     same = [first, *(copied(first, at) for at in range(copies))]
     hits = search(engine([*same, *catalogue[1:]]), text, limit=50, threshold=0.0)

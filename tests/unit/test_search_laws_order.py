@@ -1,4 +1,4 @@
-"""Laws of the order: typed names first, the right action before others, inferred hits last."""
+"""Laws of the order: typed names first, the requested action first, inferred hits last."""
 
 import pytest
 from hypothesis import given
@@ -22,8 +22,8 @@ from tests.support.search_laws import (
 
 
 @BOTH_ARMS
-def test_names_that_contain_the_typed_words_come_before_longer_ones(engine: Engine) -> None:
-    """A server that repeats its name in those of its tools does not lose to one that does not."""
+def test_names_that_equal_the_typed_words_come_before_longer_ones(engine: Engine) -> None:
+    """A name that only adds the server's name to the typed words also precedes longer names."""
     tools = [
         tool("gitlab__create_issue", "Create an issue in a project"),
         tool("gitlab__create_issue_link", "Link two issues"),
@@ -41,7 +41,7 @@ def test_names_that_contain_the_typed_words_come_before_longer_ones(engine: Engi
 
 @BOTH_ARMS
 def test_a_matched_name_hides_no_other_item(engine: Engine) -> None:
-    """``read file`` shows the tool of that name and the one that does the same."""
+    """``read file`` finds the tool of that name and one that does the same."""
     tools = [
         tool("files__read_file", "Read the contents of a file"),
         tool("filesystem__read", "Read a file from the file system"),
@@ -56,7 +56,7 @@ def test_a_matched_name_hides_no_other_item(engine: Engine) -> None:
 def test_the_item_whose_name_was_typed_comes_first(
     engine: Engine, catalogue: list[Item], data: st.DataObject
 ) -> None:
-    """Whatever other items say about it, in any spelling."""
+    """It leads in any spelling, whatever the texts of other items."""
     named = data.draw(st.sampled_from(catalogue))
     typed = data.draw(st.sampled_from(spellings(named.name.split("_"))))
     assert search(engine(catalogue), typed)[0].name == named.name
@@ -68,10 +68,10 @@ def test_the_item_whose_name_was_typed_comes_first(
 @BOTH_ARMS
 @few
 @given(catalogue=catalogues, text=queries | st.sampled_from(["commit my changes to git"]))
-def test_inferred_hits_come_last_and_hide_nothing(
+def test_inferred_hits_come_last_and_displace_no_direct_hit(
     engine: Engine, catalogue: list[Item], text: str
 ) -> None:
-    """They have no more confidence than any direct hit, and no place that one could have."""
+    """Their confidences do not exceed those of direct hits, and they only fill free places."""
     searched = engine([*catalogue, tool("term__run_command", "Run any command")])
     hits = search(searched, text)
     direct = [hit for hit in hits if not hit.evidence.capability]
@@ -86,8 +86,8 @@ def test_inferred_hits_come_last_and_hide_nothing(
 @pytest.mark.parametrize(
     "text", ["kubernetes", "docker", "pytest", "Terraform", "run a shell command", "find files"]
 )
-def test_a_tool_that_waits_for_a_terminal_state_is_no_shell(engine: Engine, text: str) -> None:
-    """Only names and parameters show that a tool runs commands."""
+def test_a_tool_that_waits_for_a_terminal_state_is_not_a_shell(engine: Engine, text: str) -> None:
+    """A tool counts as a shell because of its name or parameters, not of its description."""
     tools = [
         tool("crawler__crawl", "Start a crawl and poll until it reaches a terminal state"),
         tool("ci__wait_for_job", "Wait for a job to reach a terminal status"),
@@ -112,10 +112,10 @@ def test_a_tool_that_waits_for_a_terminal_state_is_no_shell(engine: Engine, text
         ("change a note", "update_note", "forget_note"),
     ],
 )
-def test_the_verb_of_a_request_decides_between_tools_of_one_thing(
+def test_the_verb_of_a_request_decides_between_tools_for_one_object(
     engine: Engine, text: str, expected: str, not_first: str
 ) -> None:
-    """The verbs of names and requests fall into classes of actions."""
+    """Verbs of the same class of actions match, such as ``remove`` and ``forget``."""
     actions = ("create", "get", "list", "update", "forget")
     tools = [tool(f"notes__{verb}_note", "For a note") for verb in actions]
     found = names(search(engine([*tools, *PROSE]), text))
@@ -124,8 +124,8 @@ def test_the_verb_of_a_request_decides_between_tools_of_one_thing(
 
 
 @BOTH_ARMS
-def test_the_harmless_one_of_equals_comes_first(engine: Engine) -> None:
-    """By the tags that come from the annotations of tools."""
+def test_ties_are_broken_by_safety(engine: Engine) -> None:
+    """Tags from tools' annotations decide: read-only, then unknown, then destructive."""
     tools = [
         tool("a__note", "The note of a customer order", tags=("destructive",), server="s"),
         tool("b__note", "Of a customer, the order note", server="s"),

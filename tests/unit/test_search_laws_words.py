@@ -39,7 +39,7 @@ from tests.support.search_laws import (
 def test_an_identifier_finds_the_same_items_in_any_spelling(
     engine: Engine, catalogue: list[Item], parts: list[str]
 ) -> None:
-    """In snake case, kebab case, camel case, upper case or as separate words."""
+    """Snake case, kebab case, camel case, upper case and separate words are equal."""
     searched = engine(catalogue)
     expected = {hit.id for hit in search(searched, " ".join(parts))}
     for text in spellings(parts):
@@ -52,10 +52,10 @@ def test_an_identifier_finds_the_same_items_in_any_spelling(
     catalogue=catalogues,
     parts=st.lists(st.sampled_from([*THINGS, "k8s"]), min_size=2, max_size=6),
 )
-def test_separators_beside_words_with_digits_change_nothing(
+def test_separators_next_to_words_with_digits_change_nothing(
     engine: Engine, catalogue: list[Item], parts: list[str]
 ) -> None:
-    """``deploy-k8s-cluster`` is three words, and so is ``deploy_k8s_cluster``."""
+    """``deploy-k8s-cluster`` and ``deploy_k8s_cluster`` are both three words."""
     searched = engine(catalogue)
     found = [[hit.id for hit in search(searched, joined.join(parts))] for joined in " _-"]
     assert found[1:] == found[:1] * 2
@@ -94,7 +94,7 @@ def test_the_case_of_a_query_changes_nothing(
     ],
 )
 def test_a_product_is_found_in_any_spelling(engine: Engine, typed: str, name: str) -> None:
-    """Camel case is one word as well as several, in items and in queries."""
+    """Camel case counts as one word and as several, in items and in queries."""
     assert names(search(engine(PROSE), typed)) == [name]
     lower = [skill(item.name, item.description.lower()) for item in PROSE]
     assert names(search(engine(lower), typed)) == [name]
@@ -108,7 +108,7 @@ letters = st.text(string.ascii_lowercase, min_size=2, max_size=5)
 
 @st.composite
 def invented(draw: st.DrawFn) -> str:
-    """A word that no text has: with a digit, a dot or a hyphen, or plain."""
+    """A word that occurs in no text: plain, or with a digit, a dot or a hyphen."""
     word = f"z{draw(letters)}q"
     form = draw(st.sampled_from(["{0}", "{0}8{1}", "{0}-{1}", "{0}-4{1}", "{0}.js", "{0}2"]))
     return str(form).format(word, draw(letters))
@@ -142,7 +142,7 @@ TIERS = {"name": 0, "description": 1, "tag": 1, "parameter": 2, "heading": 2}
 def test_a_word_returns_all_items_that_have_it(
     engine: Engine, word: str, placing: list[str]
 ) -> None:
-    """Of up to twenty: names first, then descriptions and tags, then the rest."""
+    """Names come first, then descriptions and tags, then other fields; up to 20 items have it."""
     holding = [placed(word, field, number) for number, field in enumerate(placing)]
     found = [hit.id for hit in search(engine([*holding, *PROSE]), word, limit=25)]
     assert {item.id for item in holding} <= {*found}
@@ -153,7 +153,7 @@ def test_a_word_returns_all_items_that_have_it(
 
 @BOTH_ARMS
 def test_an_identifier_is_found_among_many_items_with_its_words(engine: Engine) -> None:
-    """Their words count more, in names and descriptions, than the whole in a body."""
+    """It stands whole only in a body, while 60 other items have its parts in better fields."""
     crowd = [skill(f"context-{at}", f"Creates a context of kind {at}") for at in range(60)]
     hooks = skill("hooks", "Shares what parts of a page need", "Call createContext first.")
     for asked in ("createContext", "create_context"):
@@ -161,8 +161,8 @@ def test_an_identifier_is_found_among_many_items_with_its_words(engine: Engine) 
 
 
 @BOTH_ARMS
-def test_similar_skills_are_each_found_by_a_word_of_their_own(engine: Engine) -> None:
-    """Twenty-five skills differ in one invented word; each of these finds its skill first."""
+def test_similar_skills_are_each_found_by_their_own_word(engine: Engine) -> None:
+    """Twenty-five skills differ in one invented word; each word finds its skill first."""
     own = [f"zyx{at}quon" for at in range(25)]
     saved = engine(
         skill(f"skill-{at}", f"Saved one after the other, about {word}", f"Use {word}.")
@@ -175,7 +175,7 @@ def test_similar_skills_are_each_found_by_a_word_of_their_own(engine: Engine) ->
 
 @BOTH_ARMS
 def test_a_word_of_many_bodies_is_found(engine: Engine) -> None:
-    """Twenty items have an invented word in their bodies alone."""
+    """All twenty items that have an invented word only in their bodies are found."""
     crowd = [skill(f"item{at}", f"Does job {at}", f"Then zorblax it {at}.") for at in range(20)]
     assert len(search(engine([*crowd, *PROSE]), "zorblax", limit=25)) == 20
 
@@ -183,10 +183,10 @@ def test_a_word_of_many_bodies_is_found(engine: Engine) -> None:
 @BOTH_ARMS
 @few
 @given(catalogue=catalogues, text=phrases)
-def test_an_answer_is_empty_only_if_no_item_covers_half_of_the_query(
+def test_an_answer_is_empty_only_if_no_item_covers_enough_of_the_query(
     engine: Engine, catalogue: list[Item], text: str
 ) -> None:
-    """By the rarity of the words; bodies do not count."""
+    """The share is weighted by the rarity of words, and bodies do not count."""
     text = text.lower()
     asked = {term.stem: term.rarity for term in KeywordIndex.empty().match(text).terms}
     total = sum(asked.values())

@@ -24,7 +24,7 @@ ITEMS = [
 
 
 def test_the_name_weight_raises_items_with_a_similar_name() -> None:
-    """Two edits from a name the weight raises the confidence; without it words decide."""
+    """The confidence of a name two edits away grows with the weight."""
     engine = keyword_engine(ITEMS)
 
     def confidence(weight: float) -> float:
@@ -42,8 +42,8 @@ def test_weights_are_shares(wrong: dict[str, float]) -> None:
         engine.search(Query(text="mail", weights=Weights(**wrong)))
 
 
-def test_a_query_has_the_values_of_the_settings_unless_others_are_given() -> None:
-    """Zero is a value too."""
+def test_options_of_a_query_override_the_settings() -> None:
+    """An option of zero overrides a setting too."""
     values = Values(limit=3, threshold=0.2, alpha=0.3, name_weight=0.4, section_weight=0.5)
     assert query_of(values, "mail") == Query(
         text="mail",
@@ -66,7 +66,7 @@ def test_a_query_has_the_values_of_the_settings_unless_others_are_given() -> Non
 
 
 def test_a_query_is_checked_when_it_is_made() -> None:
-    """The longest text is accepted, one character more is not."""
+    """A text of the maximum length is accepted; a longer one or an invalid option is refused."""
     assert query_of(Values(), "x" * MAX_QUERY_LENGTH, kinds=["skill", "tool"])
     for text, options in (("x" * (MAX_QUERY_LENGTH + 1), {}), ("x", {"kinds": ["spoon"]})):
         with pytest.raises(UsageError):
@@ -76,7 +76,7 @@ def test_a_query_is_checked_when_it_is_made() -> None:
 
 
 def gathered(*scores: tuple[int | None, float], weight: float = 0.9) -> Candidates:
-    """The candidates for the points of one item: of its sections, and None for its own."""
+    """The candidates for matches of one item, each a section (None: the item's own) and a score."""
     mail = item_key("tools/mail")
     matches = [Match(key=mail, section=section, score=score) for section, score in scores]
     counts = WordCounts()
@@ -104,13 +104,13 @@ def gathered(*scores: tuple[int | None, float], weight: float = 0.9) -> Candidat
 
 @pytest.mark.parametrize(("weight", "cosine"), [(1.0, 0.8), (0.9, 0.72), (0.5, 0.6)])
 def test_the_section_weight_is_a_share_of_its_cosine(weight: float, cosine: float) -> None:
-    """A section's cosine is multiplied by the weight, the item's own cosine is not."""
+    """A section's cosine is multiplied by the weight; the item's own cosine is not."""
     found = gathered((2, 0.8), (None, 0.6), weight=weight)
     assert found.cosine.tolist() == pytest.approx([cosine])
 
 
-def test_the_first_sentence_counts_like_the_item_itself() -> None:
-    """It is a point of its own, but no section that a hit could name."""
+def test_the_first_sentence_has_full_weight() -> None:
+    """It is a separate point, but not a section that a hit could name."""
     found = gathered((LEAD, 0.8), (2, 0.8))
     assert found.cosine.tolist() == pytest.approx([0.8])
     assert found.sections == {}
@@ -128,11 +128,11 @@ def test_the_first_sentence_counts_like_the_item_itself() -> None:
 def test_a_section_is_named_only_if_it_is_best(
     scores: list[tuple[int | None, float]], named: int | None
 ) -> None:
-    """With the share of its cosine that counts."""
+    """Its weighted cosine must exceed that of the item, its lead, and other sections."""
     sections = gathered(*scores).sections
     assert [*sections.values()] == ([] if named is None else [named])
 
 
 def test_an_item_far_from_the_query_has_its_cosine() -> None:
-    """Cosines may be negative."""
+    """A negative cosine is kept."""
     assert gathered((None, -0.3)).cosine.tolist() == pytest.approx([-0.3])

@@ -1,4 +1,4 @@
-"""Settings: their places, their precedence, and invalid values."""
+"""Where settings come from, their precedence, and invalid values."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ from repertory.settings import Settings, load
 from repertory.values import PATHS, SETTINGS, Values
 from tests.support.builders import write
 
-NOT_SETTINGS = {"config", "mcp_config"}  # they name files of settings
+NOT_SETTINGS = {"config", "mcp_config"}  # these name configuration files
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def _no_user_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_every_setting_has_a_flag_a_variable_and_a_key() -> None:
-    """Every value has all three, no two settings share one, and each is described."""
+    """No two settings share one of these names, and each setting is described."""
     settings = SETTINGS.values()
     assert list(SETTINGS) == list(Values.__struct_fields__)
     assert all(setting.doc and setting.flag.startswith("--") for setting in settings)
@@ -35,13 +35,13 @@ def test_every_setting_has_a_flag_a_variable_and_a_key() -> None:
 
 
 def test_defaults_are_within_the_declared_ranges() -> None:
-    """A default is a value that could have been given."""
+    """Every default is also accepted as a given value."""
     for field, setting in SETTINGS.items():
         assert setting.read(getattr(Values(), field)) == getattr(Values(), field)
 
 
 def test_the_options_of_the_python_api_are_settings_of_the_same_type() -> None:
-    """``repertory.open`` takes no setting that does not exist; a path may be a ``Path``, too."""
+    """``repertory.open`` accepts only existing settings; a path may also be a ``Path``."""
     options = get_type_hints(Options)
     of_settings = {name: options[name] for name in options if name not in NOT_SETTINGS}
     assert of_settings
@@ -51,7 +51,7 @@ def test_the_options_of_the_python_api_are_settings_of_the_same_type() -> None:
         assert SETTINGS[name].type in {given, given | None}
 
 
-def test_defaults_are_those_of_the_contract(tmp_path: Path) -> None:
+def test_defaults_equal_the_documented_ones(tmp_path: Path) -> None:
     """Limit 3, threshold 0.35, alpha 0.7, device auto."""
     values = load({}, tmp_path, {}).values
     assert (values.limit, values.threshold, values.alpha) == (3, 0.35, 0.7)
@@ -59,7 +59,7 @@ def test_defaults_are_those_of_the_contract(tmp_path: Path) -> None:
 
 
 def test_a_flag_beats_the_environment_which_beats_the_file(tmp_path: Path) -> None:
-    """The value given closest to the call wins."""
+    """Each setting also records where its value came from."""
     (tmp_path / "repertory.toml").write_text("[search]\nlimit = 4\nalpha = 0.1\nthreshold = 0.2\n")
     environment = {"REPERTORY_SEARCH_LIMIT": "5", "REPERTORY_SEARCH_ALPHA": "0.5"}
     settings = load({"limit": 6}, tmp_path, environment)
@@ -73,8 +73,8 @@ def test_a_flag_beats_the_environment_which_beats_the_file(tmp_path: Path) -> No
     }
 
 
-def test_a_path_in_a_file_starts_from_the_folder_of_the_file(tmp_path: Path) -> None:
-    """Each setting that is a path: a server that is started elsewhere has the same keys."""
+def test_a_path_in_a_file_is_relative_to_the_file(tmp_path: Path) -> None:
+    """A server that is started in another directory resolves every path setting alike."""
     keys = [SETTINGS[field].key for field in sorted(PATHS)]
     (tmp_path / "mine.toml").write_text("".join(f'{key} = "x/y"\n' for key in keys))
     values = load({"config": tmp_path / "mine.toml"}, tmp_path / "elsewhere", {}).values
@@ -83,8 +83,8 @@ def test_a_path_in_a_file_starts_from_the_folder_of_the_file(tmp_path: Path) -> 
     assert load({"config": tmp_path / "mine.toml"}, tmp_path, {}).values.keys == ""
 
 
-def test_a_model_s_folder_in_a_file_starts_from_the_folder_of_the_file(tmp_path: Path) -> None:
-    """A name of the table or of the hub stays one."""
+def test_a_model_s_folder_in_a_file_is_relative_to_the_file(tmp_path: Path) -> None:
+    """The name of a known model or of a repository on the hub is left unchanged."""
     (tmp_path / "models" / "mine").mkdir(parents=True)
     (tmp_path / "multilingual").mkdir()
 
@@ -98,8 +98,8 @@ def test_a_model_s_folder_in_a_file_starts_from_the_folder_of_the_file(tmp_path:
         assert model(name) == name
 
 
-def test_the_own_file_counts_once_if_it_is_named(tmp_path: Path) -> None:
-    """Its fetched sources and its policies are not there twice."""
+def test_the_user_s_own_file_counts_once_if_it_is_named(tmp_path: Path) -> None:
+    """Its fetched sources and its policies are not duplicated."""
     file = tmp_path / "config" / "repertory" / "config.toml"
     write(file, '[[sources]]\ntype = "git"\n[[policy]]\nitem = "a"\nboost = 0.1\n')
     for flags in ({}, {"config": file}):
@@ -140,29 +140,29 @@ def test_the_old_variables_keep_working_and_the_new_ones_win(tmp_path: Path) -> 
         ({}, {}, 'namespace = "theirs"\n', "cannot set 'namespace'"),
     ],
 )
-def test_a_wrong_value_is_refused_by_the_name_it_was_given_under(
+def test_the_error_for_a_wrong_value_names_its_origin(
     tmp_path: Path,
     flags: dict[str, object],
     environment: dict[str, str],
     text: str,
     names: str,
 ) -> None:
-    """The message names the flag, the variable, or the file and the key."""
+    """The message names the flag, the variable, or the key and the file."""
     if text:
         (tmp_path / "repertory.toml").write_text(text)
     with pytest.raises(ConfigurationError, match=names.replace(".", r"\.")):
         load(flags, tmp_path, environment)
 
 
-def test_a_data_directory_has_a_name_in_unicode(tmp_path: Path) -> None:
-    """Neither the store nor the models can use another one."""
+def test_a_data_directory_whose_name_is_not_unicode_is_refused(tmp_path: Path) -> None:
+    """Neither the store nor the models could use it."""
     given = {"REPERTORY_DATA_DIR": str(tmp_path / "caf\udce9")}
     with pytest.raises(ConfigurationError, match=r"caf\\udce9' has characters that"):
         load({}, tmp_path, given)
 
 
 def test_a_file_has_a_limited_number_of_sources(tmp_path: Path) -> None:
-    """Each is compared with each other one; the error names the file and the limit."""
+    """The limit bounds pairwise comparisons; the error names the file and the limit."""
     entry = '[[sources]]\ntype = "documents"\npath = "d"\n[[sources]]\ntype = "git"\n'
     file = tmp_path / "repertory.toml"
     file.write_text(entry * (MAX_SOURCES // 2))
@@ -182,10 +182,10 @@ def test_a_file_has_a_limited_number_of_sources(tmp_path: Path) -> None:
         ("sandbox", lambda settings: located(settings.flags, settings.base)),
     ],
 )
-def test_a_path_in_an_unknown_home_is_refused(
+def test_a_path_in_the_home_of_an_unknown_user_is_refused(
     field: str, use: Callable[[Settings], object], tmp_path: Path
 ) -> None:
-    """The message says what to write instead."""
+    """The message says that the home is unknown."""
     flags = {"data_dir": str(tmp_path / "data"), field: "~unknown-user/x"}
     with pytest.raises(ConfigurationError, match="names a home that is unknown"):
         use(load(flags, tmp_path, {}))

@@ -1,4 +1,4 @@
-"""What the projects of one process share."""
+"""The objects that projects in one process share."""
 
 import gc
 import weakref
@@ -16,8 +16,8 @@ def parts(shared: SharedObjects, directory: Path, data: Path, **flags: str) -> P
     return Parts(load({"data_dir": str(data), **flags}, directory, {}), directory, shared=shared)
 
 
-def test_projects_of_one_model_share_its_engine(tmp_path: Path) -> None:
-    """Another model or another device has an engine of its own."""
+def test_projects_with_the_same_model_share_its_engine(tmp_path: Path) -> None:
+    """Another model or device has its own engine."""
     shared = SharedObjects()
     one = parts(shared, tmp_path / "one", tmp_path / "data")
     two = parts(shared, tmp_path / "two", tmp_path / "data")
@@ -30,7 +30,7 @@ def test_projects_of_one_model_share_its_engine(tmp_path: Path) -> None:
 
 
 def test_an_engine_ends_with_its_last_project(tmp_path: Path) -> None:
-    """No other reference keeps a model in memory."""
+    """No other reference keeps the model in memory."""
     shared = SharedObjects()
     one = parts(shared, tmp_path / "one", tmp_path / "data")
     two = parts(shared, tmp_path / "two", tmp_path / "data")
@@ -45,8 +45,8 @@ def test_an_engine_ends_with_its_last_project(tmp_path: Path) -> None:
     assert engine() is None
 
 
-def test_collections_are_shared_and_reports_are_not(tmp_path: Path) -> None:
-    """Two projects may have one collection: both follow its changes. Failures are a project's."""
+def test_collections_are_shared_but_reports_are_not(tmp_path: Path) -> None:
+    """Two projects may use one collection and both follow its changes. Failures belong to one."""
     shared = SharedObjects()
     one = parts(shared, tmp_path / "one", tmp_path / "data")
     two = parts(shared, tmp_path / "two", tmp_path / "data")

@@ -1,4 +1,4 @@
-"""The settings of a sign-in: what must be there, what is refused, and by what name."""
+"""The settings of the sign-in: required ones, invalid values, and their error messages."""
 
 from pathlib import Path
 
@@ -29,14 +29,14 @@ def _people(**changed: object) -> People | None:
     return people_of(_values(**changed))
 
 
-def test_without_them_there_are_keys_alone() -> None:
-    """Nothing is imported for a sign-in that is not asked for."""
+def test_without_an_issuer_there_is_no_sign_in() -> None:
+    """``people_of`` returns None unless an issuer is set."""
     assert people_of(Values()) is None
     assert people_of(Values(read_groups="a")) is None
 
 
-def test_the_redirect_url_is_that_of_the_public_url() -> None:
-    """Or of the address that the server listens at, on this machine."""
+def test_the_redirect_url_starts_with_the_public_url() -> None:
+    """Without a public URL, it starts with the server's address on the loopback interface."""
     assert OpenId(_values()).redirect_url() == "https://repertory.example.org/login/callback"
     own = OpenId(_values(public_url="", host="0.0.0.0", port=8_000))
     assert own.redirect_url("/projects/ab") == "http://127.0.0.1:8000/projects/ab/login/callback"
@@ -63,15 +63,15 @@ def test_the_redirect_url_is_that_of_the_public_url() -> None:
         ({"public_url": "repertory.example.org"}, "must be https"),
     ],
 )
-def test_what_is_missing_or_wrong_is_named(changed: dict[str, str], why: str) -> None:
-    """And no message shows the secret."""
+def test_a_missing_or_wrong_setting_is_named(changed: dict[str, str], why: str) -> None:
+    """No message shows the secret."""
     with pytest.raises(ConfigurationError, match=why.replace(".", r"\.")) as caught:
         _people(**changed)
     assert "0123456789" not in str(caught.value)
 
 
 def test_the_secret_may_be_in_a_file(tmp_path: Path) -> None:
-    """A regular one, without its line end; the same secret gives the same sessions."""
+    """It must be a regular file, and its line end is ignored: sessions match those of the value."""
     file = tmp_path / "secret"
     file.write_text(f"{GIVEN['oidc_client_secret']}\n")
     by_file = OpenId(_values(oidc_client_secret="", oidc_client_secret_file=str(file)))
@@ -87,10 +87,10 @@ def test_the_secret_may_be_in_a_file(tmp_path: Path) -> None:
     [name for name in SETTINGS if SETTINGS[name].key.startswith(("oidc.", "proxy.", "access."))]
     + ["public_url"],
 )
-def test_a_found_configuration_sets_none_of_them(
+def test_a_discovered_configuration_cannot_set_the_sign_in(
     field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would let strangers in."""
+    """Otherwise a cloned project could let strangers in."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     section, name = SETTINGS[field].key.split(".")
     (tmp_path / "repertory.toml").write_text(f'[{section}]\n{name} = "x"\n')

@@ -1,4 +1,4 @@
-"""Names that look like a query and are of something else."""
+"""Names that look like the query but mean something else."""
 
 import pytest
 
@@ -24,12 +24,12 @@ from tests.support.keyword_search import keyword_engine
         ("switch on irrigation", "stop_irrigation"),
         ("set up an invoice", "send_invoice"),
         ("ceo advisor", "cfo_advisor"),
-        ("解密文件", "加密文件"),  # each sign is a word: decrypt, encrypt
+        ("解密文件", "加密文件"),  # each character is a word: decrypt, encrypt
         ("发送邮箱", "发送邮件"),
     ],
 )
-def test_a_name_with_another_word_is_no_misspelt_name(typed: str, name: str) -> None:
-    """What the other words and the meaning say still counts."""
+def test_a_name_with_another_word_is_not_a_misspelling(typed: str, name: str) -> None:
+    """Such a name may still be a hit by other evidence, but with a lower confidence."""
     assert is_other(typed, name)
     hits = keyword_engine([tool(f"a__{name}")]).search(Query(text=typed, threshold=0)).hits
     for hit in hits:
@@ -40,7 +40,7 @@ def test_a_name_with_another_word_is_no_misspelt_name(typed: str, name: str) -> 
 @pytest.mark.parametrize(
     ("typed", "name"),
     [
-        ("publsh page", "publish_page"),  # no word
+        ("publsh page", "publish_page"),  # not a word
         ("publish pages", "publish_page"),  # a form of the word
         ("big_search", "bing_search"),  # a word by chance: few misspell the first letter
         ("create new issue", "create_issue"),  # the name has no other word
@@ -49,13 +49,13 @@ def test_a_name_with_another_word_is_no_misspelt_name(typed: str, name: str) -> 
         ("set up an invoice", "create_invoice"),
         ("create the nwe issue", "create_issue"),
         ("get usr", "get_user"),  # a known word that is longer or shorter by a letter
-        ("加密一个文件", "加密文件"),  # the name has no other sign
-        ("파일삭재", "파일삭제"),  # a sign is a syllable of several letters
+        ("加密一个文件", "加密文件"),  # the name has no other character
+        ("파일삭재", "파일삭제"),  # a character is a syllable of several letters
         ("создать заметки", "создать_заметку"),
     ],
 )
 def test_a_misspelt_name_is_that_name(typed: str, name: str) -> None:
-    """Also if the misspelt word happens to be another one."""
+    """This holds even if the misspelling happens to be another word."""
     assert not is_other(typed, name)
 
 
@@ -85,34 +85,34 @@ def test_a_misspelt_name_is_that_name(typed: str, name: str) -> None:
         ("read the disclosure of the closure", "closure_reading", False),
     ],
 )
-def test_opposites_are_told_by_particles_and_prefixes(
+def test_opposites_are_recognised_by_particles_and_prefixes(
     typed: str, name: str, is_opposed: bool
 ) -> None:
-    """``on`` and ``off`` are stop words, so that nothing else tells them apart."""
+    """``on`` and ``off`` are stop words, so nothing else in the ranking distinguishes them."""
     item = tool(f"a__{name}")
     index = keyword_engine([item]).keywords
     assert index
     assert opposed(typed, list(index.all())).tolist() == [is_opposed]
 
 
-def test_a_misspelt_verb_has_its_opposite_too() -> None:
-    """The right spelling of another item says which word was meant."""
+def test_a_misspelt_verb_does_not_match_its_opposite() -> None:
+    """Another item has the correctly spelt word, which shows what was meant."""
     engine = keyword_engine([tool("a__cordon_node"), tool("a__uncordon_node")])
     first, second = engine.search(Query(text="uncordn node", threshold=0)).hits
     assert (first.name, second.name) == ("uncordon_node", "cordon_node")
     assert second.confidence <= CORRECTED_IN_NAME[1] < first.confidence
 
 
-def test_an_opposite_is_never_sure() -> None:
-    """It is below the name that was asked for, which has any confidence."""
+def test_an_opposite_is_never_a_certain_hit() -> None:
+    """It ranks below the requested name, with a confidence of a corrected word at most."""
     engine = keyword_engine([tool("a__turn_on_light"), tool("a__turn_off_light")])
     first, second = engine.search(Query(text="turn off the light", threshold=0)).hits
     assert (first.name, second.name) == ("turn_off_light", "turn_on_light")
     assert second.confidence <= CORRECTED_IN_NAME[1] < first.confidence
 
 
-def test_what_only_changes_something_is_not_sure_for_a_request_to_read() -> None:
-    """``get`` is a stop word: the rest is one word."""
+def test_a_writing_tool_is_not_a_certain_hit_for_a_request_to_read() -> None:
+    """Without the stop word ``get``, the query is one word, which ``set_volume`` also has."""
     items = [tool("a__set_volume"), tool("a__list_volumes"), skill("volume")]
     hits = keyword_engine(items).search(Query(text="get the volume", threshold=0)).hits
     assert {hit.name: hit.confidence > 0.6 for hit in hits} == {

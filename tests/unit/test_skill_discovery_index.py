@@ -1,4 +1,4 @@
-"""The skill index alone: entries, order, invalid embeddings, and its folder."""
+"""The skill discovery index: its entries, order, invalid embeddings, and folder."""
 
 import math
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def found(index: SkillDiscoveryIndex, embedding: Any, limit: int = 10) -> list[s
 
 
 def test_a_score_is_the_cosine_and_never_below_zero(index: SkillDiscoveryIndex) -> None:
-    """Lengths do not matter; a negative cosine scores 0."""
+    """Vector lengths do not matter; a negative cosine gives the score 0."""
     for skill_id, embedding in {
         "same": (9, 0, 0),
         "near": (1, 1, 0),
@@ -49,7 +49,7 @@ def test_a_score_is_the_cosine_and_never_below_zero(index: SkillDiscoveryIndex) 
 
 
 def test_ties_are_ordered_by_id(index: SkillDiscoveryIndex) -> None:
-    """Also if the limit falls within a tie, and among clamped scores of 0."""
+    """This holds if the limit cuts a tie, and for scores that were raised to 0."""
     for number in (5, 2, 8, 1, 9, 3, 7):
         add(index, f"same-{number}", X)
     assert found(index, X, 3) == ["same-1", "same-2", "same-3"]
@@ -61,7 +61,7 @@ def test_ties_are_ordered_by_id(index: SkillDiscoveryIndex) -> None:
 
 
 def test_indexing_again_overwrites(index: SkillDiscoveryIndex) -> None:
-    """Both the name and the embedding; the count stays 1."""
+    """The name and the embedding are replaced; the count stays 1."""
     add(index, "a", X)
     add(index, "a", Y, "Another name")
     (result,) = index.search(Y, 5)
@@ -90,7 +90,7 @@ def test_a_removed_skill_can_be_added_again(index: SkillDiscoveryIndex) -> None:
     ids=lambda embedding: str(embedding)[:20],
 )
 def test_an_invalid_embedding_is_rejected(index: SkillDiscoveryIndex, embedding: object) -> None:
-    """In indexing and searching, whether or not the index is empty."""
+    """Indexing and searching both reject it, also in an empty index."""
     with pytest.raises(UsageError, match="embedding"):
         add(index, "a", embedding)
     with pytest.raises(UsageError, match="embedding"):
@@ -99,8 +99,8 @@ def test_an_invalid_embedding_is_rejected(index: SkillDiscoveryIndex, embedding:
 
 
 @pytest.mark.parametrize("embedding", [[1e300, 1e300], [5e-324, 5e-324], np.ones(2, np.float16)])
-def test_any_numbers_will_do(index: SkillDiscoveryIndex, embedding: Any) -> None:  # noqa: ANN401 - of any type
-    """Huge ones, tiny ones, and arrays of any type."""
+def test_any_numbers_are_accepted(index: SkillDiscoveryIndex, embedding: Any) -> None:  # noqa: ANN401 - of any type
+    """The score is exact for huge numbers, tiny numbers, and arrays of other types."""
     add(index, "a", embedding)
     assert index.search([3, 3], 1)[0].score == pytest.approx(1)
 
@@ -119,7 +119,7 @@ def test_the_dimension_is_fixed_until_the_index_is_empty(index: SkillDiscoveryIn
 
 @pytest.mark.parametrize("limit", [0, -1, -(10**30), "3", 2.5, None])
 def test_a_limit_below_one_is_rejected(index: SkillDiscoveryIndex, limit: Any) -> None:  # noqa: ANN401 - wrong ones too
-    """Also by an empty index; a huge limit finds everything."""
+    """An empty index rejects it too; a huge limit returns everything."""
     with pytest.raises(UsageError, match="at least 1"):
         index.search(X, limit)
     add(index, "a", X)
@@ -128,7 +128,7 @@ def test_a_limit_below_one_is_rejected(index: SkillDiscoveryIndex, limit: Any) -
 
 @pytest.mark.parametrize("skill_id", ["", "a\0b", "\ud800", "a\x1b[31m", "x" * 1_001])
 def test_an_invalid_id_is_rejected(index: SkillDiscoveryIndex, skill_id: str) -> None:
-    """Looking it up and removing it are allowed: it does not exist."""
+    """Looking it up and removing it are allowed and have no effect."""
     with pytest.raises(UsageError, match="skill id"):
         add(index, skill_id, X)
     add(index, "a", X)
@@ -137,8 +137,8 @@ def test_an_invalid_id_is_rejected(index: SkillDiscoveryIndex, skill_id: str) ->
     assert index.indexed_count() == 1
 
 
-def test_a_source_is_one_of_three(index: SkillDiscoveryIndex) -> None:
-    """Another one is rejected, and the message lists the three."""
+def test_an_unknown_source_is_rejected(index: SkillDiscoveryIndex) -> None:
+    """The message lists the three valid sources."""
     with pytest.raises(UsageError, match="python, markdown, builtin"):
         index.index_skill("a", "A", "Does.", "elsewhere", X)  # type: ignore[arg-type]  # the point
 
@@ -147,7 +147,7 @@ def test_a_source_is_one_of_three(index: SkillDiscoveryIndex) -> None:
 def test_values_that_are_not_text_are_rejected(
     index: SkillDiscoveryIndex, texts: tuple[Any, Any, Any]
 ) -> None:
-    """Nothing is stored, because no search could read it."""
+    """Nothing is stored, so later searches are not affected."""
     with pytest.raises(UsageError, match="texts"):
         index.index_skill(*texts, "python", X)
     add(index, "a", X)
@@ -155,7 +155,7 @@ def test_values_that_are_not_text_are_rejected(
 
 
 def test_texts_are_returned_unchanged(index: SkillDiscoveryIndex) -> None:
-    """With any characters."""
+    """This holds for control characters, lone surrogates and markup."""
     texts = ("漢字 'quoted' \x1b[31m \0", "half \ud800, <script>", "builtin")
     index.index_skill("é/x", texts[0], texts[1], "builtin", X)
     (result,) = index.search(X, 1)
@@ -175,8 +175,8 @@ def test_the_index_survives_closing_and_opening(tmp_path: Path) -> None:
         assert found(index, X) == ["a", "b"]
 
 
-def test_one_process_at_a_time_uses_it(tmp_path: Path) -> None:
-    """A second opening fails and says that this program has it; the data is unharmed."""
+def test_an_index_can_be_opened_only_once(tmp_path: Path) -> None:
+    """Opening it again fails with a clear message, and the data is unharmed."""
     with SkillDiscoveryIndex.open(tmp_path) as index:
         add(index, "a", X)
         with pytest.raises(StoreBusyError, match="already open in this program"):
@@ -185,7 +185,7 @@ def test_one_process_at_a_time_uses_it(tmp_path: Path) -> None:
 
 
 def test_skills_written_by_another_index_in_the_meantime_are_found(tmp_path: Path) -> None:
-    """An empty index does not lock the folder."""
+    """An empty index does not lock the folder, so another one can write to it."""
     with SkillDiscoveryIndex.open(tmp_path) as early:
         assert early.indexed_count() == 0
         with SkillDiscoveryIndex.open(tmp_path) as other:
@@ -196,14 +196,14 @@ def test_skills_written_by_another_index_in_the_meantime_are_found(tmp_path: Pat
 
 @pytest.mark.parametrize("name", ["file", "file/below", "nul\0", "x" * 300])
 def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path, name: str) -> None:
-    """In one sentence with its path."""
+    """The error is a ``StoreError``."""
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot be made"):
         SkillDiscoveryIndex.open(tmp_path / name)
 
 
 def test_a_corrupt_index_is_reported(tmp_path: Path) -> None:
-    """Its files stay unchanged."""
+    """Opening it raises an error that names the collection."""
     with SkillDiscoveryIndex.open(tmp_path) as index:
         add(index, "a", X)
     for file in (tmp_path / "collections" / "skills_3").rglob("*.json"):
@@ -227,7 +227,7 @@ def test_a_search_equals_a_comparison_with_all_skills(
     query: tuple[int, ...],
     limit: int,
 ) -> None:
-    """The same skills with the same scores."""
+    """The scores equal those of an exhaustive comparison."""
     index.remove([entry.skill_id for entry in index.entries()])
     for skill_id, embedding in skills.items():
         add(index, skill_id, embedding)

@@ -13,15 +13,15 @@ from tests.support.skill_files import ADD, AREA, VOLUME
     tokens=st.integers(min_value=1, max_value=50),
 )
 def test_no_text_is_lost(text: str, name: str, tokens: int) -> None:
-    """The parts together are the text, and none exceeds the model's limit."""
+    """The joined parts equal the text, and no part exceeds the model's limit."""
     found = parts(name, text, tokens)
     assert "".join(found) == (text if found else "")
     for part in found:
         assert len(part.encode()) <= max(BYTES_PER_TOKEN, 4) * tokens
 
 
-def test_each_procedure_is_a_part() -> None:
-    """Of a NeuroScript file with several procedures; a single one is not split."""
+def test_each_procedure_of_several_is_a_part() -> None:
+    """Only NeuroScript files with more than one procedure are split."""
     assert parts("math.ns.txt", ADD + AREA + VOLUME, 256) == [ADD, AREA, VOLUME]
     assert parts("math.ns.txt", ADD, 256) == []
     assert parts("math.txt", ADD + AREA, 256) == []
@@ -35,8 +35,8 @@ def test_each_section_is_a_part() -> None:
     assert parts("guide.md", "# Title\n" + one + two, 256) == [f"# Title\n{one}", two]
 
 
-def test_long_texts_are_cut_at_their_lines() -> None:
-    """Any file is split after as many lines as fit the model's limit."""
+def test_long_texts_are_cut_at_line_ends() -> None:
+    """A file of any type is split after as many whole lines as fit the model's limit."""
     lines = [f"{number:>29}\n" for number in range(100)]
     found = parts("notes.txt", "".join(lines), 100)
     assert found == ["".join(lines[start : start + 10]) for start in range(0, 100, 10)]

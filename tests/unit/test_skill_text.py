@@ -1,4 +1,4 @@
-"""A skill as the text of a ``SKILL.md``, read by a strict YAML parser."""
+"""Skills written as ``SKILL.md`` can be read by a strict YAML parser."""
 
 import datetime
 
@@ -58,10 +58,10 @@ def skill_of(**extra: object) -> Item:
 
 
 @given(texts, st.dictionaries(texts, values, max_size=4))
-def test_any_front_matter_is_read_as_it_was_meant(
+def test_any_front_matter_is_read_back_unchanged(
     description: str, extra: dict[str, object]
 ) -> None:
-    """Nothing is a date, a number or a comment that was none."""
+    """No text becomes a date, a number or a comment."""
     item = msgspec.structs.replace(skill_of(**extra), description=description)
     opening, front, body = skill_text(item).split("---\n", 2)
     assert not opening
@@ -70,7 +70,7 @@ def test_any_front_matter_is_read_as_it_was_meant(
 
 
 def test_plain_words_stay_plain() -> None:
-    """A text that needs no quotes has none."""
+    """Only values that need quotes have them."""
     item = skill_of(license="Apache-2.0", version="1.0", released=str(datetime.date(2026, 9, 1)))
     assert skill_text(item).splitlines()[1:6] == [
         "name: told",
@@ -82,7 +82,7 @@ def test_plain_words_stay_plain() -> None:
 
 
 def test_known_fields_have_the_types_of_the_format() -> None:
-    """A strict reader refuses all skills of a page for one list."""
+    """Values of other types are converted, because strict readers refuse them."""
     given = skill_of(
         **{"allowed-tools": ["Read", "Bash(git:*)"], "license": None, "compatibility": 3},
         metadata={"version": 1.1, "on": True, "tags": ["a"], "author": "Me"},
@@ -98,8 +98,8 @@ def test_known_fields_have_the_types_of_the_format() -> None:
     }
 
 
-def test_tags_and_policies_are_fields() -> None:
-    """Each once: tags of the metadata stay there."""
+def test_tags_and_policies_are_written_as_fields() -> None:
+    """A tag that the metadata contains is not repeated in ``tags``."""
     item = msgspec.structs.replace(
         skill("told", boost=0.2, aliases=("said",)),
         tags=("git", "ops"),
@@ -136,10 +136,8 @@ def test_tags_and_policies_are_fields() -> None:
         ({"extra": {"metadata": "x"}}, "metadata"),
     ],
 )
-def test_what_the_format_does_not_allow_has_a_defect(
-    changed: dict[str, object], reason: str
-) -> None:
-    """It says which field is wrong."""
+def test_a_violation_of_the_format_is_a_defect(changed: dict[str, object], reason: str) -> None:
+    """The message names the wrong field."""
     found = defect(msgspec.structs.replace(skill("told"), **changed))
     assert reason in found if reason else not found
     assert skill("told").kind is Kind.SKILL

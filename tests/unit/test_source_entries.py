@@ -37,8 +37,8 @@ def comments(text: str) -> set[str]:
     return {line.partition("#")[2].strip() for line in text.splitlines() if "#" in line}
 
 
-def test_an_entry_is_added_after_the_others() -> None:
-    """Everything else stays as it was written."""
+def test_an_entry_is_added_after_the_existing_ones() -> None:
+    """All other lines stay unchanged, and a blank line precedes each entry."""
     changed = with_entry(FULL, ENTRY)
     assert tomllib.loads(changed)["sources"][2] == ENTRY
     assert set(FULL.splitlines()) <= set(changed.splitlines())
@@ -48,8 +48,8 @@ def test_an_entry_is_added_after_the_others() -> None:
         assert '"\n[[' not in text  # a blank line is before each
 
 
-def test_a_new_file_says_what_it_is() -> None:
-    """And has one source."""
+def test_a_new_file_starts_with_a_comment() -> None:
+    """It contains the one source."""
     made = with_entry("", ENTRY)
     assert tomllib.loads(made) == {"sources": [ENTRY]}
     assert made.startswith("# ")
@@ -58,12 +58,12 @@ def test_a_new_file_says_what_it_is() -> None:
 
 @pytest.mark.parametrize("text", ["sources = []\n", 'sources = [{type = "skills", path = "x"}]\n'])
 def test_a_list_on_one_line_gets_another_entry(text: str) -> None:
-    """As it is written."""
+    """The entry is added although ``sources`` is not written as an array of tables."""
     assert tomllib.loads(with_entry(text, ENTRY))["sources"][-1] == ENTRY
 
 
 def test_an_entry_is_removed_by_its_name() -> None:
-    """Adding and removing gives the same settings, with all comments."""
+    """Adding and removing an entry restores the settings and keeps all comments."""
     assert tomllib.loads(without_entry(with_entry(FULL, ENTRY), "acme")) == tomllib.loads(FULL)
     assert comments(without_entry(with_entry(FULL, ENTRY), "acme")) == comments(FULL)
     assert [one["type"] for one in tomllib.loads(without_entry(FULL, "team"))["sources"]] == [
@@ -74,13 +74,13 @@ def test_an_entry_is_removed_by_its_name() -> None:
 
 
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,9}", fullmatch=True), st.text(max_size=30)))
-def test_any_value_is_written_so_that_it_is_read_again(entry: dict[str, str]) -> None:
-    """Quotes, control characters and line ends as well."""
+def test_any_value_is_read_back_unchanged(entry: dict[str, str]) -> None:
+    """This includes quotes, control characters and line ends."""
     assert tomllib.loads(with_entry(FULL, entry))["sources"][-1] == entry
 
 
-def test_a_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
-    """A link to a file of the user's own is followed."""
+def test_writing_keeps_the_mode_and_follows_a_link(tmp_path: Path) -> None:
+    """If the configuration is a link, its target is changed and the link stays."""
     file = tmp_path / "real.toml"
     file.write_text(FULL)
     file.chmod(0o640)
@@ -91,14 +91,14 @@ def test_a_file_keeps_its_mode_and_its_link(tmp_path: Path) -> None:
     assert tomllib.loads(read(file))["sources"][2] == ENTRY
 
 
-def test_line_ends_of_windows_stay_valid() -> None:
-    """The file is read as before."""
+def test_a_file_with_windows_line_ends_can_be_changed() -> None:
+    """The result is valid TOML with the added entry."""
     text = FULL.replace("\n", "\r\n")
     assert tomllib.loads(with_entry(text, ENTRY))["sources"][2] == ENTRY
 
 
-def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
-    """Some editors begin a file with one."""
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
+    """Some editors write one at the beginning of a file."""
     file = tmp_path / "repertory.toml"
     file.write_text(FULL, "utf-8-sig")
     assert read(file) == FULL

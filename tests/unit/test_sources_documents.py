@@ -1,4 +1,4 @@
-"""The documents of a project, and their first heading and paragraph."""
+"""Document sources, and the titles and synopses that they take from the text."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def places(root: Path) -> list[str]:
 
 
 def test_a_document_becomes_an_item(tmp_path: Path) -> None:
-    """Title, synopsis and content come from the text."""
+    """Its title, synopsis and body come from the text."""
     write(tmp_path / "guide" / "setup.md", "# Set up\n\nHow to\nbegin.\n\n## Next\n\nMore.")
     [item] = scan(tmp_path).items
     assert (item.id, item.kind) == ("docs/guide/setup.md", Kind.DOCUMENT)
@@ -49,7 +49,7 @@ def test_a_document_without_heading_is_named_after_its_file(tmp_path: Path) -> N
     assert scan(tmp_path).items[0].name == "notes.txt"
 
 
-def test_broken_front_matter_is_text_of_the_document(tmp_path: Path) -> None:
+def test_broken_front_matter_is_part_of_the_text(tmp_path: Path) -> None:
     """The document is kept, with a warning."""
     write(tmp_path / "a.md", "---\nA text that begins with a rule.\n")
     found = scan(tmp_path)
@@ -57,8 +57,8 @@ def test_broken_front_matter_is_text_of_the_document(tmp_path: Path) -> None:
     assert [problem.severity for problem in found.problems] == ["warning"]
 
 
-def test_only_documents_are_found(tmp_path: Path) -> None:
-    """Only prose: no code, no skill folders, no NeuroScript, no hidden files."""
+def test_only_prose_files_are_found(tmp_path: Path) -> None:
+    """Code, files in skill folders, NeuroScript and hidden files are left out."""
     for place in ("a.md", "b.MDX", "c.markdown", "d.txt", "e.rst", "f.adoc"):
         write(tmp_path / place)
     for place in ("g.py", "h.ns.txt", "s/SKILL.md", "s/references/r.md", ".h/i.md", ".j.md"):
@@ -66,8 +66,8 @@ def test_only_documents_are_found(tmp_path: Path) -> None:
     assert places(tmp_path) == ["a.md", "b.MDX", "c.markdown", "d.txt", "e.rst", "f.adoc"]
 
 
-def test_files_that_are_included_are_documents_too(tmp_path: Path) -> None:
-    """The title is the file's name, there is no synopsis, and front matter is plain text."""
+def test_included_files_are_documents_too(tmp_path: Path) -> None:
+    """The title is the file's name, the synopsis is empty, and front matter is plain text."""
     write(tmp_path / ".gitignore", "gen/\n")
     for place in ("src/a/b.py", "src/gen/c.py", "top.py", "src/.h.py", "src/a/b.txt", "x/Makefile"):
         write(tmp_path / place, "---\ntitle: no\n---\nBody.\n")
@@ -81,7 +81,7 @@ def test_files_that_are_included_are_documents_too(tmp_path: Path) -> None:
 
 
 def test_an_include_matches_files_in_folders(tmp_path: Path) -> None:
-    """Patterns are read as in a ``.gitignore``."""
+    """Patterns have the syntax of ``.gitignore``."""
     for place in ("src/a.c", "src/b/c.h", "src/b/test.h", "other/d.c"):
         write(tmp_path / place)
     source = Documents(name="docs", path=tmp_path, include=["src/", "!test.*"])
@@ -92,18 +92,18 @@ def test_an_include_matches_files_in_folders(tmp_path: Path) -> None:
     ("written", "named"),
     [("\u00e9t\u00e9", "e\u0301te\u0301"), ("e\u0301te\u0301", "\u00e9t\u00e9")],
 )
-def test_an_include_matches_names_whose_accents_are_apart(
+def test_an_include_matches_names_with_decomposed_accents(
     tmp_path: Path, written: str, named: str
 ) -> None:
-    """Of folders and of files, as macOS writes them."""
+    """NFC and NFD match in names of folders and files; macOS writes NFD."""
     for file in (named, "other"):
         write(tmp_path / named / f"{file}.py")
     source = Documents(name="docs", path=tmp_path, include=[f"{written}/{written}.py"])
     assert [item.name for item in source.scan().items] == [f"{named}.py"]
 
 
-def test_included_files_without_text_are_no_problem(tmp_path: Path) -> None:
-    """Empty files and images are no problems; unreadable files are."""
+def test_included_files_without_text_are_not_reported(tmp_path: Path) -> None:
+    """Empty files and images are not reported as problems; files that are too large are."""
     write(tmp_path / "__init__.py", "")
     (tmp_path / "logo.png").write_bytes(b"\0png")
     write(tmp_path / "large.py", "x" * (1 << 21))
@@ -114,10 +114,10 @@ def test_included_files_without_text_are_no_problem(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [b"", b" \r\n\t", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n"])
 @pytest.mark.parametrize("name", ["README.md", "main.py"])
-def test_an_empty_document_is_no_problem_and_not_found(
+def test_an_empty_document_is_removed_without_a_problem(
     tmp_path: Path, name: str, text: bytes
 ) -> None:
-    """Neither the text that it had before is found any more."""
+    """A document that becomes empty is deleted from the index, and no problem is reported."""
     write(tmp_path / name, "# Text\n\nIt says something.\n")
     source = Documents(name="docs", path=tmp_path, include=["*.py"])
     assert [item.id for item in source.scan().items] == [f"docs/{name}"]
@@ -131,8 +131,8 @@ def test_an_empty_document_is_no_problem_and_not_found(
     assert [one.reason for one in scan.passed_over] == reasons
 
 
-def test_an_include_is_part_of_the_identity(tmp_path: Path) -> None:
-    """An ``include`` makes another source; without one, the configuration hash is unchanged."""
+def test_an_include_is_part_of_the_identity_of_a_source(tmp_path: Path) -> None:
+    """Sources with different ``include`` are unequal; without one, the identity has no such key."""
     plain = Documents(name="docs", path=tmp_path)
     assert set(plain.identity()) == {"type", "name", "path"}
     including = Documents(name="docs", path=tmp_path, include=["*.py"])
@@ -151,8 +151,8 @@ def test_gitignore_files_are_honoured(tmp_path: Path) -> None:
     assert places(tmp_path) == kept
 
 
-def test_a_changed_gitignore_counts_at_the_next_scan(tmp_path: Path) -> None:
-    """The ignore file is read again for each scan."""
+def test_a_changed_gitignore_applies_at_the_next_scan(tmp_path: Path) -> None:
+    """The file is read again for each scan."""
     write(tmp_path / "a.md")
     source = Documents(name="docs", path=tmp_path)
     assert len(source.scan().items) == 1
@@ -160,15 +160,15 @@ def test_a_changed_gitignore_counts_at_the_next_scan(tmp_path: Path) -> None:
     assert source.scan().items == []
 
 
-def test_a_pattern_with_exponential_time_is_ignored(tmp_path: Path) -> None:
-    """A hostile pattern neither hangs the scan nor ignores anything."""
+def test_a_pattern_that_could_take_exponential_time_is_harmless(tmp_path: Path) -> None:
+    """A hostile pattern neither hangs the scan nor excludes the file."""
     write(tmp_path / ".gitignore", "*a" * 40 + "b\n")
     write(tmp_path / ("a" * 200 + ".md"))
     assert len(places(tmp_path)) == 1
 
 
-def test_a_name_in_front_matter_is_a_title(tmp_path: Path) -> None:
-    """Commands and agents have one, and often begin with the heading of a section."""
+def test_a_name_in_front_matter_is_used_as_the_title(tmp_path: Path) -> None:
+    """Commands and agents have a name, and their first heading is often that of a section."""
     write(tmp_path / "a.md", "---\nname: reviewer\n---\nYou review.\n\n## Focus Areas\n")
     write(tmp_path / "b.md", "---\nname: reviewer\ntitle: Reviews\n---\nYou review.\n")
     assert [item.name for item in scan(tmp_path).items] == ["reviewer", "Reviews"]
@@ -264,17 +264,17 @@ def test_the_first_heading_and_paragraph(text: str, heading: str, paragraph: str
         ("a.md", *["two\nlines\n---\n\n| a |\n---\n\nno\n^^^\n\nno\n\n---"] * 2),
     ],
 )
-def test_headings_are_marked_as_in_markdown(
+def test_headings_are_converted_to_markdown(
     tmp_path: Path, name: str, text: str, body: str
 ) -> None:
-    """Those of every notation split a body; code, lists and tables have none."""
+    """Headings of every notation are converted; lines in code, lists and tables are not."""
     write(tmp_path / name, text)
     [item] = scan(tmp_path).items
     assert item.body == body
 
 
-def test_a_long_document_is_found_by_what_its_sections_say(tmp_path: Path) -> None:
-    """Also if its headings are underlined."""
+def test_a_long_document_has_a_view_for_each_section(tmp_path: Path) -> None:
+    """Underlined headings also start sections."""
     section = "It is rotated with a command.\n" * 30
     write(tmp_path / "a.md", f"Guide\n=====\n\nKeys\n----\n{section}\nLogs\n----\n{section}")
     [item] = scan(tmp_path).items
@@ -290,7 +290,7 @@ def test_a_long_paragraph_is_cut_between_words() -> None:
 
 @given(st.text("ab #=-`~\n<>!|*.") | st.text())
 def test_a_paragraph_is_one_line_of_bounded_length(text: str) -> None:
-    """No text raises or yields a long paragraph."""
+    """No text raises an error or yields a longer or multi-line paragraph."""
     paragraph = first_paragraph(text)
     assert "\n" not in paragraph + first_heading(text)
     assert len(paragraph) <= MAX_PARAGRAPH_LENGTH

@@ -30,8 +30,8 @@ def places(walked: Walk) -> list[str]:
     return [file.place for file in walked.files]
 
 
-def test_walk_is_sorted_and_passes_over_generated_folders(tmp_path: Path) -> None:
-    """Files are sorted by place; folders of tools are not entered."""
+def test_a_walk_is_sorted_and_skips_generated_folders(tmp_path: Path) -> None:
+    """Files are sorted by path; folders such as ``node_modules`` and ``.git`` are not entered."""
     fill(tmp_path, "b.md", "a/z.md", "a.md", "note.txt", "node_modules/x.md", "a/.git/y.md")
     fill(tmp_path, ".venv/v.md", "a/__pycache__/p.md", ".hidden/h.md")
     walked = Walk(tmp_path, is_markdown)
@@ -42,16 +42,16 @@ def test_walk_is_sorted_and_passes_over_generated_folders(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("root", ["missing", "file.md"])
 def test_a_root_that_cannot_be_listed_is_an_error(tmp_path: Path, root: str) -> None:
-    """A missing root, and one that is a file, raise and name it."""
+    """A root that is missing or a file raises an error with its name."""
     fill(tmp_path, "file.md")
     with pytest.raises(SourceError, match=root):
         Walk(tmp_path / root, is_markdown)
 
 
-def test_a_root_that_may_not_be_read_is_to_be_made_readable(
+def test_the_error_for_an_unreadable_root_advises_to_make_it_readable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is there: nothing is to be restored, and no server to be started again."""
+    """The folder exists, so the message does not advise restoring it."""
 
     def closed(_: str) -> None:
         raise PermissionError(13, "Permission denied")
@@ -74,10 +74,10 @@ def test_links_are_followed_only_inside_the_root(tmp_path: Path) -> None:
     assert [Path(problem.path).name for problem in walked.problems] == ["out", "out.md"]
 
 
-def test_a_link_that_may_not_be_followed_is_passed_over(
+def test_a_link_that_cannot_be_followed_is_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as one to the folder of another user's process: the rest is read."""
+    """A link may lead to a folder that the user cannot access; the other files are read."""
     fill(tmp_path, "a.md", "docs/b.md")
     (tmp_path / "docs" / "x").symlink_to("/closed")
     (tmp_path / "x.md").symlink_to("/closed")
@@ -88,7 +88,7 @@ def test_a_link_that_may_not_be_followed_is_passed_over(
     assert "cannot be followed" in walked.problems[0].message
 
 
-def test_a_root_whose_name_another_begins_with_does_not_contain_it(tmp_path: Path) -> None:
+def test_a_folder_whose_name_starts_with_the_root_s_is_outside(tmp_path: Path) -> None:
     """``/skills-private`` is not inside ``/skills``."""
     fill(tmp_path / "skills", "a.md")
     fill(tmp_path / "skills-private", "b.md")
@@ -97,7 +97,7 @@ def test_a_root_whose_name_another_begins_with_does_not_contain_it(tmp_path: Pat
 
 
 def test_a_folder_is_read_once_under_its_own_name(tmp_path: Path) -> None:
-    """A second name for a folder adds no files, regardless of the order of names."""
+    """A link to a folder that is read anyway adds no files, whichever name sorts first."""
     fill(tmp_path, "real/a.md")
     (tmp_path / "alias").symlink_to(tmp_path / "real")
     walked = Walk(tmp_path, is_markdown)
@@ -105,8 +105,8 @@ def test_a_folder_is_read_once_under_its_own_name(tmp_path: Path) -> None:
     assert walked.problems == []
 
 
-def test_a_link_to_a_folder_that_is_not_read_otherwise_is_followed(tmp_path: Path) -> None:
-    """A package's skill in ``node_modules`` is found where the project links it."""
+def test_a_link_to_a_folder_that_is_otherwise_skipped_is_followed(tmp_path: Path) -> None:
+    """A skill of a package in ``node_modules`` is found at the project's link to it."""
     fill(tmp_path, "node_modules/pack/skill/a.md")
     (tmp_path / "skills").mkdir()
     (tmp_path / "skills" / "pack").symlink_to(tmp_path / "node_modules" / "pack")
@@ -114,7 +114,7 @@ def test_a_link_to_a_folder_that_is_not_read_otherwise_is_followed(tmp_path: Pat
 
 
 def test_a_loop_of_links_is_cut_and_reported(tmp_path: Path) -> None:
-    """A link to one of its parents or to itself is not followed, with a warning."""
+    """A link to itself or to a folder that contains it is not followed, and is a problem."""
     fill(tmp_path, "a/b/c.md")
     (tmp_path / "a" / "b" / "up").symlink_to(tmp_path / "a")
     (tmp_path / "self.md").symlink_to(tmp_path / "self.md")
@@ -124,14 +124,14 @@ def test_a_loop_of_links_is_cut_and_reported(tmp_path: Path) -> None:
 
 
 def test_a_linked_root_is_walked_under_its_own_name(tmp_path: Path) -> None:
-    """Paths start with the root's given name, not with its target."""
+    """Paths start with the configured root, not with the link's target."""
     fill(tmp_path / "real", "a/b.md")
     (tmp_path / "root").symlink_to(tmp_path / "real")
     assert Walk(tmp_path / "root", is_markdown).files[0].path == str(tmp_path / "root/a/b.md")
 
 
 def test_depth_is_limited(tmp_path: Path) -> None:
-    """Folders too far down are not entered; one warning says how many and what to do."""
+    """Folders that are nested too deeply are not entered, and one warning reports them."""
     deep = "/".join("abcdefghij")
     fill(tmp_path, f"{deep}/ten.md", f"{deep}/k/eleven.md", f"{deep}/l/eleven.md")
     walked = Walk(tmp_path, is_markdown)
@@ -141,7 +141,7 @@ def test_depth_is_limited(tmp_path: Path) -> None:
 
 
 def test_the_number_of_folders_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The walk ends at the limit with a problem, keeps what it found, and deletes nothing."""
+    """The walk stops at the limit with a problem; unlisted folders do not count as deleted."""
     monkeypatch.setattr(walk, "MAX_FOLDERS", 3)
     fill(tmp_path, *(f"{number}/a.md" for number in range(9)))
     walked = Walk(tmp_path, is_markdown)
@@ -153,7 +153,7 @@ def test_the_number_of_folders_is_limited(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_folder_that_cannot_be_listed_is_a_problem(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rest is walked, and the folder's items do not count as deleted."""
+    """The walk continues, and the folder's items do not count as deleted."""
     fill(tmp_path, "a/a.md", "b/b.md")
     listing = os.scandir
 
@@ -187,14 +187,14 @@ def read(path: Path, data: bytes) -> tuple[str | None, list[str]]:
     return text, [str(problem).removeprefix(str(path)) for problem in problems]
 
 
-def test_text_is_read_with_mark_and_line_ends_made_plain(tmp_path: Path) -> None:
+def test_the_byte_order_mark_and_line_ends_are_normalised(tmp_path: Path) -> None:
     """A byte order mark is dropped, and every line end is a newline."""
     assert read(tmp_path / "a", "\ufeffä\r\nb\rc\n".encode()) == ("ä\nb\nc\n", [])
 
 
 @pytest.mark.parametrize("coding", ["utf-16-le", "utf-16-be"])
-def test_text_that_is_marked_as_utf_16_is_read(tmp_path: Path, coding: str) -> None:
-    """As Xcode and PowerShell write it; of any length, and cut."""
+def test_utf_16_with_a_byte_order_mark_is_read(tmp_path: Path, coding: str) -> None:
+    """Xcode and PowerShell write such files; a cut last character is replaced."""
     text = "ä\n漢🎉\n" * 10_000
     (tmp_path / "a").write_bytes(f"\ufeff{text}".encode(coding))
     assert read_text(str(tmp_path / "a")) == (text, [])
@@ -230,10 +230,10 @@ def test_invalid_utf8_is_replaced_with_a_warning(tmp_path: Path) -> None:
         ("gb18030", "GB 18030", "# 翻译\n使用 git clone 下载源码、编译并安装。注意镕、喆"),
     ],
 )
-def test_usual_older_encodings_are_read_with_a_warning(
+def test_common_older_encodings_are_read_with_a_warning(
     tmp_path: Path, coding: str, name: str, text: str
 ) -> None:
-    """Their words are found as those of any other file."""
+    """The text is decoded correctly, and the warning names the encoding."""
     found, [problem] = read(tmp_path / "a", text.encode(coding))
     assert found == text
     assert f"; it was read as {name}. Save it as UTF-8." in problem
@@ -251,16 +251,16 @@ def test_usual_older_encodings_are_read_with_a_warning(
         bytes(range(1, 256)),
     ],
 )
-def test_what_is_no_usual_encoding_is_replaced(tmp_path: Path, data: bytes) -> None:
-    """So is what is damaged: all that is UTF-8 in it stays."""
+def test_invalid_bytes_in_other_encodings_are_replaced(tmp_path: Path, data: bytes) -> None:
+    """Damaged UTF-8 is handled in the same way: only its invalid bytes are replaced."""
     found, problems = read(tmp_path / "a", data)
     assert found
     assert "\ufffd" in found
     assert "the invalid bytes were replaced" in problems[0]
 
 
-def test_control_characters_are_left_out_with_a_warning(tmp_path: Path) -> None:
-    """Control characters that steer a terminal never reach an item."""
+def test_control_characters_are_removed_with_a_warning(tmp_path: Path) -> None:
+    """Escape sequences for terminals never reach an item."""
     text, problems = read(tmp_path / "a", b"\x1b[31mred\x07\tend\n")
     assert text == "[31mred\tend\n"
     assert len(problems) == 1
@@ -285,7 +285,7 @@ def test_a_file_without_text_is_an_error(tmp_path: Path, data: bytes, reason: st
     assert reason in problems[0]
 
 
-def test_other_than_a_plain_file_is_an_error_without_waiting(tmp_path: Path) -> None:
+def test_a_file_that_is_not_regular_is_refused_without_blocking(tmp_path: Path) -> None:
     """A FIFO, a folder, a link to nothing and a link to itself are reported at once."""
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "folder").mkdir()
@@ -302,7 +302,7 @@ def test_other_than_a_plain_file_is_an_error_without_waiting(tmp_path: Path) -> 
 def test_a_file_without_permission_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message contains the system's error (simulated: the tests may run as root)."""
+    """The message contains the system's error (simulated, because tests may run as root)."""
     fill(tmp_path, "a.md")
 
     def refuse(*_args: object) -> int:

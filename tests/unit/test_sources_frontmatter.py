@@ -1,4 +1,4 @@
-"""Front matter and the structured texts below it, from friendly and hostile authors."""
+"""Parsing front matter and YAML, JSON and TOML of friendly and hostile authors."""
 
 import json
 from typing import Any
@@ -26,8 +26,8 @@ def test_fields_and_body_are_separated() -> None:
     assert parsed.problems == []
 
 
-def test_a_text_without_front_matter_is_all_body() -> None:
-    """Missing front matter is no problem."""
+def test_a_text_without_front_matter_is_only_body() -> None:
+    """Missing front matter is not reported as a problem."""
     parsed = parse("# Title\n---\nname: a\n---\n", "f")
     assert (parsed.fields, parsed.problems) == ({}, [])
     assert parsed.body.startswith("# Title")
@@ -43,27 +43,27 @@ def test_a_text_without_front_matter_is_all_body() -> None:
     ],
 )
 def test_prose_between_two_rules_is_body(text: str) -> None:
-    """A text may begin with a rule."""
+    """A text may begin with a horizontal rule, which is not front matter."""
     parsed = parse(text, "f")
     assert (parsed.fields, parsed.body, parsed.problems) == ({}, text, [])
 
 
 @pytest.mark.parametrize("text", ["---\n\nname: a\n---\nb", '---\n \n\n"name": a\n---\nb'])
 def test_front_matter_may_begin_with_a_blank_line(text: str) -> None:
-    """Then it begins with a key."""
+    """It is recognised if a key follows the blank lines."""
     parsed = parse(text, "f")
     assert (parsed.fields, parsed.body) == ({"name": "a"}, "b")
 
 
 def test_front_matter_may_be_toml() -> None:
-    """Hugo's; what is no TOML between these lines is text, since they may underline a title."""
+    """Hugo uses it. Text between ``+++`` lines that is not TOML is body text."""
     parsed = parse("+++\ntitle = 'A'\ntags = ['x']\n+++\n# B\n", "f")
     assert (parsed.fields, parsed.body) == ({"title": "A", "tags": ["x"]}, "# B\n")
     for text in ("+++\nA title\n+++\nText\n", "+++\ntitle = 'A'\n"):
         assert parse(text, "f") == FrontMatter(fields={}, body=text)
 
 
-def test_special_words_of_old_yaml_are_text() -> None:
+def test_special_values_of_yaml_1_1_are_text() -> None:
     """``no``, dates, times and octal-like numbers stay as written."""
     parsed = parse("---\na: no\nb: 2020-01-02\nc: 12:30\nd: 007\ne: ~\nf: 'true'\n---\n", "f")
     assert parsed.fields == {
@@ -72,7 +72,7 @@ def test_special_words_of_old_yaml_are_text() -> None:
 
 
 def test_names_and_descriptions_are_text_as_written() -> None:
-    """Also those that look like numbers; elsewhere these are numbers."""
+    """Values that look like numbers stay text there, but are numbers in other fields."""
     parsed = parse("---\nname: 1.10\ndescription: true\nmetadata:\n  name: 1.10\n---\n", "f")
     assert parsed.fields == {"name": "1.10", "description": "true", "metadata": {"name": 1.1}}
     assert parse("---\nname: null\n---\n", "f").fields == {"name": None}
@@ -82,8 +82,8 @@ def test_names_and_descriptions_are_text_as_written() -> None:
     ("value", "is_cut"),
     [("Finds #[repr(C)] types", True), ("Finds it # often", False), ("'Finds #1'", False)],
 )
-def test_a_description_that_ends_before_a_hash_is_named(value: str, is_cut: bool) -> None:
-    """It is read as YAML does, with a warning, unless it is quoted or plainly has a comment."""
+def test_a_description_that_is_cut_at_a_hash_is_reported(value: str, is_cut: bool) -> None:
+    """YAML reads the rest as a comment; a warning is given unless it clearly is a comment."""
     parsed = parse(f"---\nname: a\ndescription: {value}\n---\n", "f")
     assert parsed.fields is not None
     assert parsed.fields["description"].startswith("Finds")
@@ -91,7 +91,7 @@ def test_a_description_that_ends_before_a_hash_is_named(value: str, is_cut: bool
 
 
 def test_an_unquoted_colon_is_read_with_a_warning() -> None:
-    """The format's own fallback: the value is text, and the warning names its line."""
+    """The value is read as text, and the warning names its line."""
     text = "---\nname: a\ndescription: Use when: you need it\n  most: now\nlicense: MIT\n---\nbody"
     parsed = parse(text, "f")
     assert parsed.fields == {
@@ -113,8 +113,10 @@ def test_an_unquoted_colon_is_read_with_a_warning() -> None:
         ('"Quoted" and: more', '"Quoted" and: more'),
     ],
 )
-def test_values_that_begin_with_marks_of_yaml_are_read_as_text(value: str, expected: str) -> None:
-    """Authors write brackets, stars, at signs and stray quotes without quoting them."""
+def test_unquoted_values_that_begin_with_yaml_indicators_are_text(
+    value: str, expected: str
+) -> None:
+    """Authors often write brackets, stars, at signs and quotes without quoting the value."""
     parsed = parse(f"---\na: b\nmetadata:\n  hint: {value}\n---\n", "f")
     assert parsed.fields == {"a": "b", "metadata": {"hint": expected}}
     assert parsed.problems[0].line == 4
@@ -136,14 +138,14 @@ def test_values_that_begin_with_marks_of_yaml_are_read_as_text(value: str, expec
     ],
 )
 def test_broken_front_matter_names_the_line_in_the_file(text: str, expected: str) -> None:
-    """An error, no fields, and the whole text as body."""
+    """It is an error without fields, and the whole text becomes the body."""
     assert messages(text)[0].startswith(expected)
     assert parse(text, "f").fields is None
     assert parse(text, "f").body == text
 
 
 def test_a_bomb_of_aliases_is_not_expanded() -> None:
-    """Nine lines of aliases for a billion words stay nine lines of text."""
+    """Nine lines of YAML whose aliases expand to a billion words are read as text."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
     parsed = parse("---\n" + "\n".join(lines) + "\n---\n", "f")
@@ -171,14 +173,14 @@ def test_deep_nesting_is_refused_in_every_syntax(syntax: str) -> None:
     [("json", '{"a": 1,\n}', 2), ("json", '{"a":\n', 2), ("toml", "a = 1\nb = = 2", 2)],
 )
 def test_a_defect_names_its_line(syntax: str, text: str, line: int) -> None:
-    """Every syntax reports the line."""
+    """JSON and TOML errors report their line."""
     defect = load(text, syntax)
     assert isinstance(defect, Defect)
     assert defect.line == line
 
 
 def test_values_always_encode_as_json() -> None:
-    """Dates, endless numbers, control characters and lone surrogates become plain."""
+    """Dates, infinite numbers, control characters and lone surrogates are converted."""
     loaded = load("a = 1979-05-27\nb = nan\nc = [inf]", "toml")
     assert loaded == {"a": "1979-05-27", "b": "nan", "c": ["inf"]}
     assert plain({1: ("a\x1b", "\ud800b", 1 << 70)}) == {"1": ["a", "b", str(1 << 70)]}
@@ -196,7 +198,7 @@ _values = st.recursive(
 
 @given(st.dictionaries(st.text("abc-_", min_size=1), _values, max_size=5), st.text("xyz\n #-"))
 def test_simple_mappings_are_read_back_unchanged(fields: dict[str, Any], body: str) -> None:
-    """JSON values, one key on each line, are valid YAML and are read back unchanged."""
+    """JSON values with one key per line are valid YAML."""
     written = "".join(
         f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}\n"
         for key, value in fields.items()
@@ -208,8 +210,8 @@ def test_simple_mappings_are_read_back_unchanged(fields: dict[str, Any], body: s
 
 
 @given(st.text())
-def test_no_text_makes_it_raise(text: str) -> None:
-    """Any text yields fields or a problem, and the result always encodes."""
+def test_no_front_matter_makes_the_parser_raise(text: str) -> None:
+    """Any text yields either fields or an error, and the fields can be encoded as JSON."""
     for whole in (text, f"---\n{text}\n---\nbody", f"---\na: {text}\nb: c\n---\n"):
         parsed = parse(whole, "f")
         assert (parsed.fields is None) == any(
@@ -219,13 +221,13 @@ def test_no_text_makes_it_raise(text: str) -> None:
 
 
 @given(st.text(), st.sampled_from(["yaml", "json", "toml"]))
-def test_no_structured_text_makes_it_raise(text: str, syntax: str) -> None:
+def test_no_structured_text_makes_the_parser_raise(text: str, syntax: str) -> None:
     """Every text loads or has a defect."""
     assert isinstance(load(text, syntax), dict | list | Defect)
 
 
 def test_tags_are_collected_from_all_places() -> None:
-    """Lists and comma lists, top level and metadata, each once and sorted."""
+    """Tags come from lists and comma-separated texts, at the top level and in ``metadata``."""
     fields = {
         "tags": "web, api ,web,",
         "keywords": ["zip", 3, {"no": "tag"}],
@@ -237,7 +239,7 @@ def test_tags_are_collected_from_all_places() -> None:
 
 
 def test_fields_of_any_shape_are_read() -> None:
-    """Text on one line, numbers as text, and empty text for lists and mappings."""
+    """Text becomes one line, numbers become text, and other values become empty text."""
     fields = {"a": "two\n lines", "b": 5, "c": ["x"], "d": None, "e": True}
     assert [text_field(fields, key) for key in "abcdef"] == ["two lines", "5", "", "", "", ""]
     assert [is_true(value) for value in (True, "Yes", "true", False, None, "no")] == [

@@ -1,4 +1,4 @@
-"""Sources made from configuration entries."""
+"""Sources built from configuration entries."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ FOLDER_TYPES = [
 
 @pytest.mark.parametrize("source_type", FOLDER_TYPES)
 def test_a_folder_is_relative_to_the_configuration(tmp_path: Path, source_type: str) -> None:
-    """The default name is the folder's."""
+    """The default name of the source is the folder's name."""
     (tmp_path / "team").mkdir()
     [source] = build({"type": source_type, "path": "team"}, tmp_path)
     assert (source.type, source.name) == (source_type, "team")
@@ -38,7 +38,7 @@ def test_a_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_built_in_skills_are_part_of_the_entry() -> None:
-    """The entry has names and texts instead of a path."""
+    """The entry has the names and texts of skills instead of a path."""
     [source] = build({"type": "builtin-skills", "skills": {"hi": "Say hello."}}, Path("/"))
     assert [item.id for item in source.scan().items] == ["builtin/hi"]
 
@@ -70,7 +70,7 @@ def test_built_in_skills_are_part_of_the_entry() -> None:
     ],
 )
 def test_a_wrong_entry_is_refused_by_name(entry: dict[str, Any], named: str) -> None:
-    """The message names the defect."""
+    """The message contains the wrong key or value."""
     with pytest.raises(ConfigurationError) as refused:
         build(entry, Path("/"))
     assert named in str(refused.value)

@@ -1,4 +1,4 @@
-"""A source with cached files gives the same scan as a new source."""
+"""A source that caches its files gives the same scan as a new source."""
 
 import contextlib
 import os
@@ -31,7 +31,7 @@ TEXTS = (
     "",
 )
 
-# None is broken: a new source cannot know which tools a broken file listed.
+# No text is broken, because a new source cannot know which tools a broken file listed.
 TOOL_TEXTS = (TEXTS[2], '{"tools": []}', "[]", '{"tools": [{"name": "u", "inputSchema": {}}]}')
 
 Rounds = list[list[tuple[str, ...]]]
@@ -39,7 +39,7 @@ places = st.builds(os.path.join, st.sampled_from(FOLDERS), st.sampled_from(NAMES
 
 
 def edits(texts: tuple[str, ...], at_least: int) -> st.SearchStrategy[Rounds]:
-    """Rounds of edits, which write these texts."""
+    """Rounds of edits that write these texts."""
     folders = st.sampled_from(FOLDERS[1:])
     one = st.one_of(
         st.tuples(st.just("write"), places, st.sampled_from(texts)),
@@ -57,7 +57,7 @@ def a_source(type_: str, root: Path) -> Source:
 
 
 def edit(root: Path, number: int, how: str, place: str, other: str = "") -> None:
-    """Make one edit, a second after the one before; impossible edits are skipped."""
+    """Make one edit, a second after the previous one; impossible edits are skipped."""
     path = root / place
     if how == "write":
         write(path, other)
@@ -83,8 +83,10 @@ def later(monkeypatch: pytest.MonkeyPatch) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
-def test_any_edits_give_the_scan_of_a_new_source(type_: str, data: st.DataObject) -> None:
-    """Items, their order, problems and kept ids equal those of a source without a cache."""
+def test_a_scan_after_any_edits_equals_that_of_a_new_source(
+    type_: str, data: st.DataObject
+) -> None:
+    """Items, their order, problems and kept ids equal those of a source with an empty cache."""
     rounds = data.draw(edits(TOOL_TEXTS if type_ == "tools" else TEXTS, at_least=1))
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -104,10 +106,10 @@ def test_any_edits_give_the_scan_of_a_new_source(type_: str, data: st.DataObject
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(rounds=edits(TEXTS, at_least=2))
-def test_a_resumed_source_reads_only_what_has_changed(type_: str, rounds: Rounds) -> None:
-    """With what it keeps, its scan equals that of a source that never ended.
+def test_a_resumed_source_reads_only_changed_files(type_: str, rounds: Rounds) -> None:
+    """The scan and the unchanged items together equal the scan of a source that never stopped.
 
-    Without a change it keeps all.
+    If nothing has changed, a further resumed scan reports all items as unchanged.
     """
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -149,7 +151,7 @@ def _of_several_files(remembered: folder_memory.Memory) -> set[str]:
 @pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("type_", TYPES)
 def test_unchanged_items_are_the_same_objects(type_: str, tmp_path: Path) -> None:
-    """So their computed hashes stay known."""
+    """Their cached hashes therefore remain valid."""
     for number, name in enumerate(NAMES[:-1]):
         for text in TEXTS:
             (tmp_path / f"{number}-{TEXTS.index(text)}").mkdir()
@@ -160,10 +162,10 @@ def test_unchanged_items_are_the_same_objects(type_: str, tmp_path: Path) -> Non
     assert all(one is other for one, other in zip(first, second, strict=True))
 
 
-def test_a_file_that_is_rewritten_in_the_same_instant_is_read_again(
+def test_a_file_that_is_rewritten_within_one_time_step_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some file systems count times in steps of two seconds, so both versions look the same."""
+    """Some file systems store times in steps of two seconds, so both versions look the same."""
 
     def coarse(path: str) -> Signature | None:
         exact = signature(path)
@@ -181,10 +183,8 @@ def test_a_file_that_is_rewritten_in_the_same_instant_is_read_again(
 
 
 @pytest.mark.usefixtures("later")
-def test_a_file_that_could_not_be_read_is_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The obstacle may disappear without a change of the file."""
+def test_an_unreadable_file_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cause may disappear without a change of the file."""
     (tmp_path / "one.md").write_text("Does it.")
     source = a_source("markdown-skills", tmp_path)
     with monkeypatch.context() as patch:
@@ -193,8 +193,8 @@ def test_a_file_that_could_not_be_read_is_tried_again(
     assert [item.id for item in source.scan().items] == ["team/one"]
 
 
-def test_a_file_that_has_just_changed_and_becomes_a_folder_is_noticed(tmp_path: Path) -> None:
-    """What stands for its signature is not that of a folder."""
+def test_a_recently_changed_file_that_becomes_a_folder_is_noticed(tmp_path: Path) -> None:
+    """The placeholder for the signature of a recent file differs from a folder's signature."""
     (file := tmp_path / "corpus.jsonl").write_text("{}")
     files = {str(file): folder_memory.settled_signature(str(file))}
     state = folder_memory.FolderState(files=files)
@@ -203,8 +203,8 @@ def test_a_file_that_has_just_changed_and_becomes_a_folder_is_noticed(tmp_path: 
     assert not state.is_current()
 
 
-def test_files_of_editors_are_not_items(tmp_path: Path) -> None:
-    """Locks, swap files, backups and system files."""
+def test_temporary_files_of_editors_are_not_items(tmp_path: Path) -> None:
+    """Locks, swap files, backups and system files are ignored without a problem."""
     (tmp_path / "one.md").write_text("Does it.")
     (tmp_path / ".#one.md").symlink_to("me@host.17:1")
     for name in ("._one.md", ".~lock.one.md", "#one.md#", "one.md~", ".one.md.swp", "4913"):

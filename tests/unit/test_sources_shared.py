@@ -1,4 +1,4 @@
-"""Sources whose folders overlap, and sources that leave out hidden and ignored folders."""
+"""Sources whose folders overlap, and sources that skip hidden and ignored folders."""
 
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,14 @@ SKILL = "---\nname: s\ndescription: Does something.\n---\n"
 
 
 def ids(root: Path, *entries: dict[str, Any]) -> list[str]:
-    """The ids of the items of a written configuration."""
+    """The ids of the items that a configuration's sources find."""
     catalogue = build_catalogue(entries, root)
     scans = [one.scan for one in scan_all(catalogue.sources, lambda: None)]
     return sorted(item.id for scan in scans if scan for item in scan.items)
 
 
-def test_the_inner_of_two_sources_reads_its_folder(tmp_path: Path) -> None:
-    """Also in a written configuration, in any order, at any depth."""
+def test_the_innermost_source_reads_a_folder(tmp_path: Path) -> None:
+    """Each skill belongs to the innermost source, in any order of entries and at any depth."""
     for place in ("a", "team/b", "team/deep/c"):
         write(tmp_path / place / "SKILL.md", SKILL)
     outer, inner, deep = (
@@ -36,8 +36,8 @@ def test_the_inner_of_two_sources_reads_its_folder(tmp_path: Path) -> None:
     assert ids(tmp_path, outer) == ["outer/a", "outer/team/b", "outer/team/deep/c"]
 
 
-def test_an_inner_source_is_part_of_the_identity_of_the_outer(tmp_path: Path) -> None:
-    """Otherwise a scan from before the inner source was added would stay valid."""
+def test_an_inner_source_changes_the_identity_of_the_outer_source(tmp_path: Path) -> None:
+    """Otherwise an earlier scan, without the inner source, would still count as valid."""
     outer, inner = (
         {"type": "skills", "name": name, "path": path}
         for name, path in (("outer", "."), ("inner", "team"))
@@ -49,7 +49,7 @@ def test_an_inner_source_is_part_of_the_identity_of_the_outer(tmp_path: Path) ->
 
 
 def test_documents_leave_single_files_to_inner_sources(tmp_path: Path) -> None:
-    """Whatever the inner source does not want stays with the outer one."""
+    """Files that the inner source does not read belong to the outer one."""
     for place in ("a.md", "lib/b.md", "lib/code.py", "commands/do.md", "commands/notes.txt"):
         write(tmp_path / place, "Some text.\n")
     found = ids(
@@ -63,8 +63,8 @@ def test_documents_leave_single_files_to_inner_sources(tmp_path: Path) -> None:
     ]
 
 
-def test_an_ignored_file_of_an_inner_source_is_not_passed_over(tmp_path: Path) -> None:
-    """The inner source reads it."""
+def test_an_ignored_file_of_an_inner_source_is_not_reported_as_skipped(tmp_path: Path) -> None:
+    """The inner source reads the file although the outer one ignores it."""
     write(tmp_path / "commands" / "do.md", "Some text.\n")
     write(tmp_path / ".gitignore", "do.md\n")
     catalogue = build_catalogue(
@@ -78,8 +78,8 @@ def test_an_ignored_file_of_an_inner_source_is_not_passed_over(tmp_path: Path) -
     assert ([item.id for item in inner.items], outer.passed_over) == (["commands/do"], [])
 
 
-def test_a_source_can_leave_out_hidden_and_ignored_folders(tmp_path: Path) -> None:
-    """But enters the skill folders of hosts, known or not; its scan has what it passes over."""
+def test_a_source_can_skip_hidden_and_ignored_folders(tmp_path: Path) -> None:
+    """It still enters skill folders of known and unknown hosts, and reports skipped folders."""
     places = ("a", ".cache/b", "build/c", "pack/.claude/skills/d", ".claude/worktrees/x/e")
     for place in (*places, ".agent/skills/f", "pack/.new-host/skills/g/h"):
         write(tmp_path / place / "SKILL.md", SKILL)
@@ -103,8 +103,8 @@ def test_a_source_can_leave_out_hidden_and_ignored_folders(tmp_path: Path) -> No
         build({**entry, "gitignore": "yes"}, tmp_path)
 
 
-def test_commands_of_two_suffixes_are_two_items(tmp_path: Path) -> None:
-    """Only ``.md`` is left out of an id, so that no file takes the id of another."""
+def test_commands_with_two_suffixes_are_two_items(tmp_path: Path) -> None:
+    """Only the suffix ``.md`` is removed from an id, so the ids of both files differ."""
     for name in ("deploy.md", "deploy.markdown"):
         write(tmp_path / name, "Deploy it.\n")
     entry = {"type": "markdown-skills", "name": "commands", "path": str(tmp_path)}

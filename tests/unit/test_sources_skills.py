@@ -1,4 +1,4 @@
-"""Skills in every form: folders, manifests, Markdown, NeuroScript, built in."""
+"""Skills of every form: folders, manifests, Markdown, Gemini, NeuroScript, and built-in ones."""
 
 from pathlib import Path
 
@@ -74,8 +74,8 @@ def test_a_skill_folder_becomes_an_item(tmp_path: Path) -> None:
     assert item.extra == {"license": "MIT", "metadata": {"version": "1.0", "tags": "office"}}
 
 
-def test_commas_of_any_script_divide_a_text(tmp_path: Path) -> None:
-    """As an author types them."""
+def test_commas_of_any_script_separate_list_entries(tmp_path: Path) -> None:
+    """Tags and aliases may be separated by Chinese, Japanese and Arabic commas."""
     front = "name: a\ndescription: d\ntags: 写作\uff0c翻译、编辑, كتابة، نشر\naliases: 要約、まとめ"
     skill(tmp_path, "a", front)
     [item] = scan(tmp_path).items
@@ -84,8 +84,8 @@ def test_commas_of_any_script_divide_a_text(tmp_path: Path) -> None:
     assert item.policy.aliases == ("要約", "まとめ")
 
 
-def test_a_file_in_lower_case_makes_a_skill_unless_there_is_the_usual_one(tmp_path: Path) -> None:
-    """In a folder of skills; elsewhere in a project it may be any document."""
+def test_skill_md_in_lower_case_is_read_if_there_is_no_upper_case_one(tmp_path: Path) -> None:
+    """Only folders of skills read it; elsewhere in a project it may be any document."""
     write(tmp_path / "one" / "skill.md", "---\nname: one\ndescription: d\n---\n")
     write(tmp_path / "one" / "notes.md", "# Notes\n")
     skill(tmp_path, "two", "name: two\ndescription: d")
@@ -102,7 +102,7 @@ def test_a_file_in_lower_case_makes_a_skill_unless_there_is_the_usual_one(tmp_pa
 
 
 def test_a_root_that_is_a_skill_is_named_after_its_folder(tmp_path: Path) -> None:
-    """Its id has the folder's name, and skills below it are found as well."""
+    """Its id contains the folder's name, and skills below it are found as well."""
     skill(tmp_path / "solo", ".", "name: solo\ndescription: d")
     skill(tmp_path / "solo", "inner", "name: inner\ndescription: d")
     assert [item.id for item in scan(tmp_path / "solo").items] == ["team/solo", "team/inner"]
@@ -113,7 +113,7 @@ def test_a_root_that_is_a_skill_is_named_after_its_folder(tmp_path: Path) -> Non
     [("翻訳", "翻訳"), ("мой-навык", "мой-навык"), ("re\u0301sume\u0301", "r\u00e9sum\u00e9")],
 )
 def test_a_name_may_be_in_any_script(tmp_path: Path, folder: str, name: str) -> None:
-    """Accents of the folder may be apart from their letters."""
+    """The folder's name may have decomposed accents."""
     skill(tmp_path, folder, f"name: {name}\ndescription: d")
     found = scan(tmp_path)
     assert [item.name for item in found.items] == [name]
@@ -131,10 +131,10 @@ def test_a_name_may_be_in_any_script(tmp_path: Path, folder: str, name: str) -> 
         ("name: a\ndescription: Use when: now", "The value of `description` is not valid YAML"),
     ],
 )
-def test_a_skill_that_departs_from_the_format_is_loaded_with_a_warning(
+def test_a_skill_that_violates_the_format_is_loaded_with_a_warning(
     tmp_path: Path, front: str, reason: str
 ) -> None:
-    """Lenient loading: the item is loaded, and one warning says what to fix."""
+    """The item is loaded, and one warning says what to fix."""
     skill(tmp_path, "a", front)
     found = scan(tmp_path)
     assert [item.id for item in found.items] == ["team/a"]
@@ -155,7 +155,7 @@ def test_a_skill_that_departs_from_the_format_is_loaded_with_a_warning(
 def test_a_skill_without_description_is_described_by_its_first_paragraph(
     tmp_path: Path, text: str, reason: str
 ) -> None:
-    """As Claude Code does; thousands of shared skills have no front matter."""
+    """Claude Code does the same; thousands of shared skills have no front matter."""
     write(tmp_path / "a" / "SKILL.md", text)
     found = scan(tmp_path)
     [item] = found.items
@@ -180,10 +180,10 @@ def test_a_skill_without_description_is_described_by_its_first_paragraph(
         ("", "The file is empty"),
     ],
 )
-def test_a_broken_skill_is_quarantined_and_counts_as_unread(
+def test_a_broken_skill_is_an_error_and_counts_as_unread(
     tmp_path: Path, text: str, reason: str
 ) -> None:
-    """It is an error, the other skills are loaded, and its indexed item is kept."""
+    """The other skills are loaded, and the broken skill's indexed item is kept."""
     skill(tmp_path, "good", "name: good\ndescription: d")
     write(tmp_path / "a" / "SKILL.md", text)
     found = scan(tmp_path)
@@ -206,8 +206,8 @@ def test_a_folder_named_like_a_skill_file_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("front", ["disable-model-invocation: true", "metadata: {internal: true}"])
-def test_a_hidden_skill_is_hidden_entirely(tmp_path: Path, front: str) -> None:
-    """It yields no item and no problem, and the index does not keep it; doctor says why."""
+def test_a_skill_hidden_by_its_author_is_left_out(tmp_path: Path, front: str) -> None:
+    """It yields no item and no problem, and only the list of skipped files names the reason."""
     skill(tmp_path, "a", f"name: a\ndescription: d\n{front}")
     found = scan(tmp_path)
     [passed] = found.passed_over
@@ -216,8 +216,8 @@ def test_a_hidden_skill_is_hidden_entirely(tmp_path: Path, front: str) -> None:
     assert found == Scan(items=[], passed_over=[passed])
 
 
-def test_skills_of_one_name_are_both_found_and_the_later_is_reported(tmp_path: Path) -> None:
-    """Shadowing is reported."""
+def test_two_skills_of_one_name_are_both_found_and_the_later_is_reported(tmp_path: Path) -> None:
+    """A problem says that the later skill is shadowed by the earlier one."""
     skill(tmp_path, "one/review", "name: review\ndescription: a")
     skill(tmp_path, "two/review", "name: review\ndescription: b")
     found = scan(tmp_path)
@@ -227,8 +227,8 @@ def test_skills_of_one_name_are_both_found_and_the_later_is_reported(tmp_path: P
     assert "shadowed by team/one/review" in problem.message
 
 
-def test_two_skills_of_one_id_leave_the_second_out(tmp_path: Path) -> None:
-    """The root is a skill and has a folder of its own name."""
+def test_of_two_skills_with_one_id_the_second_is_left_out(tmp_path: Path) -> None:
+    """The root is a skill and contains another skill in a folder of the root's name."""
     skill(tmp_path / "pdf", ".", "name: pdf\ndescription: a")
     skill(tmp_path / "pdf", "pdf", "name: pdf\ndescription: b")
     found = scan(tmp_path / "pdf")
@@ -236,13 +236,13 @@ def test_two_skills_of_one_id_leave_the_second_out(tmp_path: Path) -> None:
     assert found.problems[0].severity == "error"
 
 
-def test_escapes_are_removed_from_names(tmp_path: Path) -> None:
-    """Neither raw control characters nor escaped ones reach a terminal."""
+def test_control_characters_are_removed_from_descriptions(tmp_path: Path) -> None:
+    """A control character that is escaped in YAML is also removed."""
     skill(tmp_path, "a", 'name: a\ndescription: "\\x1b[31mred\\nline"')
     assert scan(tmp_path).items[0].description == "[31mred line"
 
 
-def test_the_known_roots_are_relative_and_different() -> None:
+def test_the_known_roots_are_relative_and_distinct() -> None:
     """The shared root comes first."""
     for roots in (PROJECT_ROOTS, HOME_ROOTS):
         assert roots[0] == ".agents/skills"
@@ -259,7 +259,7 @@ def test_the_known_roots_are_relative_and_different() -> None:
     ],
 )
 def test_a_manifest_becomes_an_item(tmp_path: Path, filename: str, text: str) -> None:
-    """JSON, TOML and YAML are equivalent, and unknown fields are kept."""
+    """JSON, TOML and YAML give equal items, and unknown fields are kept."""
     write(tmp_path / "mail" / filename, text)
     write(tmp_path / "mail" / "__init__.py", "raise SystemExit('never run')")
     [item] = PythonSkills(name="py", path=tmp_path).scan().items
@@ -268,7 +268,7 @@ def test_a_manifest_becomes_an_item(tmp_path: Path, filename: str, text: str) ->
     assert item.extra == {"inputs": {}}
 
 
-def test_one_manifest_of_a_folder_counts(tmp_path: Path) -> None:
+def test_only_one_manifest_of_a_folder_is_read(tmp_path: Path) -> None:
     """A ``skill.*`` file takes precedence over a ``manifest.*`` file."""
     write(tmp_path / "a" / "manifest.json", '{"name": "web app", "description": "no"}')
     write(tmp_path / "a" / "skill.yaml", "description: yes")
@@ -277,8 +277,8 @@ def test_one_manifest_of_a_folder_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ['{"name": 1,}', "[]", '{"name": "a"}', "3"])
-def test_a_broken_manifest_is_quarantined(tmp_path: Path, text: str) -> None:
-    """Invalid syntax, a list, a missing description: an error, and the skill counts as unread."""
+def test_a_broken_manifest_is_an_error_and_counts_as_unread(tmp_path: Path, text: str) -> None:
+    """Invalid syntax, a list, a number and a missing description are errors."""
     write(tmp_path / "a" / "skill.json", text)
     found = PythonSkills(name="py", path=tmp_path).scan()
     assert found.items == []
@@ -298,8 +298,8 @@ def test_a_markdown_skill_is_named_after_its_file(tmp_path: Path) -> None:
     assert item.description == "Roll out the app."
 
 
-def test_a_command_is_not_described_by_the_place_of_its_arguments(tmp_path: Path) -> None:
-    """``$ARGUMENTS`` is no word that it is found by."""
+def test_the_placeholder_for_arguments_is_left_out_of_a_description(tmp_path: Path) -> None:
+    """``$ARGUMENTS`` becomes an ellipsis, so that no search matches it."""
     write(tmp_path / "fix.md", "Fix the issue $ARGUMENTS now.")
     write(tmp_path / "run.md", "$ARGUMENTS")
     found = MarkdownSkills(name="md", path=tmp_path).scan().items
@@ -313,8 +313,8 @@ def test_the_front_matter_of_a_markdown_skill_takes_precedence(tmp_path: Path) -
     assert (item.name, item.description, item.body) == ("Roll Out", "Ship it.", "Body.")
 
 
-def test_ends_of_lines_that_are_written_out_are_ends_of_lines(tmp_path: Path) -> None:
-    """Claude Code writes the descriptions of agents so; another backslash stays."""
+def test_escaped_line_ends_in_a_description_are_line_ends(tmp_path: Path) -> None:
+    """Claude Code writes them as backslash and n for agents; other backslashes are kept."""
     write(tmp_path / "a.md", "---\ndescription: Reviews.\\n\\nUser: go\\nEnd.\n---\nBody.")
     write(tmp_path / "b.md", "---\ndescription: In C:\\new.\n---\nBody.")
     found = MarkdownSkills(name="md", path=tmp_path).scan().items
@@ -322,15 +322,15 @@ def test_ends_of_lines_that_are_written_out_are_ends_of_lines(tmp_path: Path) ->
 
 
 def test_a_markdown_skill_without_a_paragraph_is_loaded_with_a_warning(tmp_path: Path) -> None:
-    """Its name can still be found."""
+    """It has an empty description and can still be found by its name."""
     write(tmp_path / "a.md", "# Only a heading")
     found = MarkdownSkills(name="md", path=tmp_path).scan()
     assert found.items[0].description == ""
     assert found.problems[0].severity == "warning"
 
 
-def test_a_command_of_gemini_is_named_as_the_host_names_it(tmp_path: Path) -> None:
-    """By its folders and file; without a description, its prompt has one."""
+def test_a_gemini_command_is_named_like_in_the_host(tmp_path: Path) -> None:
+    """The name consists of folders and file; the prompt replaces a missing description."""
     write(
         tmp_path / "git" / "commit.toml",
         'description = "Writes a message."\nprompt = """\nLook at:\n!{git diff --staged}\n"""',
@@ -368,8 +368,8 @@ def test_every_procedure_of_a_neuroscript_file_becomes_an_item(tmp_path: Path) -
     ]
 
 
-def test_arguments_of_a_procedure_on_several_lines() -> None:
-    """They are read, and the lines of the procedures after it stay."""
+def test_arguments_of_a_procedure_may_be_on_several_lines() -> None:
+    """All arguments are read, and the line numbers of later procedures are correct."""
     text = "DEFINE PROCEDURE B(\n a,\n b)\nCOMMENT:\nPURPOSE: x\nENDCOMMENT\nDEFINE PROCEDURE C()\n"
     found = [(one.name, one.arguments, one.line) for one in procedures(text)]
     assert found == [("B", ["a", "b"], 1), ("C", [], 7)]
@@ -377,8 +377,8 @@ def test_arguments_of_a_procedure_on_several_lines() -> None:
     assert list(procedures("DEFINE PROCEDURE B(\n")) == []
 
 
-def test_an_open_comment_leaves_out_its_procedure_only(tmp_path: Path) -> None:
-    """It is an error with its line; the file's indexed items are kept."""
+def test_an_unclosed_comment_leaves_out_only_its_procedure(tmp_path: Path) -> None:
+    """The error names the line, and the file's indexed items are kept."""
     open_comment = "DEFINE PROCEDURE Broken(a)\nCOMMENT:\nPURPOSE: x\nEND\n"
     write(tmp_path / "a.ns.txt", open_comment + AREA)
     found = NeuroScript(name="ns", path=tmp_path).scan()
@@ -388,7 +388,7 @@ def test_an_open_comment_leaves_out_its_procedure_only(tmp_path: Path) -> None:
 
 
 def test_a_neuroscript_file_without_procedures_is_reported(tmp_path: Path) -> None:
-    """It has no items and one warning."""
+    """It yields no items and one problem."""
     write(tmp_path / "a.ns.txt", "EMIT 1")
     found = NeuroScript(name="ns", path=tmp_path).scan()
     assert (found.items, found.unread) == ([], frozenset())
@@ -405,7 +405,7 @@ def test_built_in_skills_are_described_by_their_beginning() -> None:
 
 
 def test_the_text_of_a_python_skill_is_extracted(tmp_path: Path) -> None:
-    """Returns name and description; None without a valid manifest or outside the folder."""
+    """Name and description are returned; None without a valid manifest or outside the folder."""
     write(tmp_path / "skills" / "mail" / "skill.json", '{"name": "Mail", "description": "Send."}')
     write(tmp_path / "skills" / "bad" / "skill.json", "{")
     write(tmp_path / "skills" / "bare" / "main.py", "")
@@ -419,7 +419,7 @@ def test_the_text_of_a_python_skill_is_extracted(tmp_path: Path) -> None:
 
 
 def test_the_text_of_a_markdown_skill_is_extracted(tmp_path: Path) -> None:
-    """Returns the file's name and first paragraph; None if it cannot be read."""
+    """The file's name and first paragraph are returned; None if the file cannot be read."""
     write(tmp_path / "greet.md", "# Greet\n\nSay hello\nnicely.\n\nThen stop.")
     assert extract_markdown_skill_text(tmp_path / "greet.md") == ("greet", "Say hello nicely.")
     assert extract_markdown_skill_text(tmp_path / "missing.md") is None
@@ -427,12 +427,12 @@ def test_the_text_of_a_markdown_skill_is_extracted(tmp_path: Path) -> None:
 
 
 def test_the_text_of_a_built_in_skill_is_extracted() -> None:
-    """Returns its name and the first 500 characters."""
+    """The name and the first 500 characters are returned."""
     assert extract_builtin_skill_text("a", "x" * 501) == ("a", "x" * 500)
 
 
-def test_a_folder_without_a_skill_says_why(tmp_path: Path) -> None:
-    """Its file may be misnamed, or lead nowhere."""
+def test_a_folder_without_a_skill_is_reported_with_the_reason(tmp_path: Path) -> None:
+    """The file may be missing, misnamed, or a broken link."""
     skill(tmp_path, "good", "name: good\ndescription: d")
     write(tmp_path / "renamed" / "Skill.md", "x")
     write(tmp_path / "other" / "notes.md", "x")

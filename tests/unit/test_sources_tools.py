@@ -1,4 +1,4 @@
-"""Valid and invalid tools from the lists of servers and files."""
+"""Valid and invalid tools in lists from servers and files."""
 
 import errno
 import json
@@ -36,7 +36,7 @@ def items(*tools: object) -> tuple[list[Item], list[Problem]]:
 
 
 def test_a_tool_becomes_an_item() -> None:
-    """Known fields become attributes, unknown ones ``extra``, and some annotations tags."""
+    """Known fields become attributes, unknown ones ``extra``, and some annotations become tags."""
     raw = {
         "name": "read_file",
         "title": "Read",
@@ -66,8 +66,8 @@ def test_a_tool_becomes_an_item() -> None:
         {"type": "function", "function": {"name": "a", "description": "A.", "parameters": OBJECT}},
     ],
 )
-def test_the_forms_of_other_apis_are_read(raw: dict[str, Any]) -> None:
-    """Those of Anthropic and OpenAI; what MCP names ``inputSchema`` goes before them."""
+def test_tools_in_the_forms_of_other_apis_are_read(raw: dict[str, Any]) -> None:
+    """Anthropic's and OpenAI's forms are read; MCP's ``inputSchema`` takes precedence."""
     [item], problems = items(raw)
     assert (item.name, item.description, item.input_schema) == ("a", "A.", OBJECT)
     assert (item.extra, problems) == ({}, [])
@@ -76,14 +76,14 @@ def test_the_forms_of_other_apis_are_read(raw: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("annotations", [None, 3, "readOnlyHint", [{}], {"readOnlyHint": "no"}])
-def test_odd_annotations_are_no_problem(annotations: object) -> None:
-    """They claim nothing."""
+def test_invalid_annotations_are_ignored(annotations: object) -> None:
+    """They give no tags and no problem."""
     [item], problems = items({"name": "a", "annotations": annotations})
     assert (item.tags, problems) == ((), [])
 
 
 @pytest.mark.parametrize("raw", [None, 3, [], {}, {"name": ""}, {"name": 1}, {"name": "x" * 129}])
-def test_a_tool_without_a_usable_name_is_left_out_alone(raw: object) -> None:
+def test_only_a_tool_without_a_usable_name_is_left_out(raw: object) -> None:
     """The next tool is loaded, and the problem names the bad one."""
     [item], [problem] = items(raw, {"name": "good"})
     assert item.name == "good"
@@ -113,10 +113,10 @@ def deep(levels: int) -> dict[str, Any]:
     ],
 )
 @pytest.mark.parametrize("key", ["inputSchema", "outputSchema"])
-def test_a_bad_schema_is_dropped_and_the_tool_stays(
+def test_a_bad_schema_is_dropped_but_the_tool_is_kept(
     key: str, schema: object, reason: str | None
 ) -> None:
-    """The tool is found by its name and description; the warning has the JSON path."""
+    """A warning names the schema and the reason."""
     [item], problems = items({"name": "a", key: schema})
     assert (item.input_schema or item.output_schema) == (None if reason else schema)
     assert [problem.severity for problem in problems] == (["warning"] if reason else [])
@@ -141,17 +141,17 @@ def test_a_bad_schema_is_dropped_and_the_tool_stays(
         ),
     ],
 )
-def test_a_bad_keyword_of_a_schema_costs_itself(
+def test_only_a_bad_keyword_of_a_schema_is_dropped(
     bad: dict[str, Any], kept: dict[str, Any], place: str
 ) -> None:
-    """The other parameters and keywords stay, and the warning has the JSON path."""
+    """Other parameters and keywords are kept, and the warning contains the JSON path."""
     [item], [problem] = items({"name": "a", "inputSchema": {"type": "object", **bad}})
     assert item.input_schema == {"type": "object", **kept}
     assert place in problem.message
 
 
 def test_a_schema_with_too_many_bad_keywords_is_dropped() -> None:
-    """Their number is bounded, and so is the time that they take."""
+    """The number of repairs, and so their time, is bounded."""
     names = (f"p{number}" for number in range(MAX_DEFECTS + 1))
     schema = {"properties": {name: {"required": True} for name in names}}
     [item], [problem] = items({"name": "a", "inputSchema": schema})
@@ -159,7 +159,7 @@ def test_a_schema_with_too_many_bad_keywords_is_dropped() -> None:
     assert "so it was left out" in problem.message
 
 
-def test_control_characters_are_stripped_with_a_warning() -> None:
+def test_control_characters_are_stripped_from_tools_with_a_warning() -> None:
     """They are removed from names, descriptions and all other fields."""
     raw = {
         "name": "re\x1b[0mad\n",
@@ -179,8 +179,8 @@ def test_control_characters_are_stripped_with_a_warning() -> None:
     item.metadata_hash()
 
 
-def test_lines_may_end_as_on_windows() -> None:
-    """Programs of .NET write descriptions so; a carriage return alone hides what is before it."""
+def test_windows_line_ends_are_accepted() -> None:
+    """.NET programs write them. A lone carriage return is reported, because it can hide text."""
     raw = {
         "name": "read",
         "description": "Read a file.\r\nOr a part.\r\n",
@@ -196,23 +196,23 @@ def test_lines_may_end_as_on_windows() -> None:
     assert UNFIT in problem.message
 
 
-def test_a_huge_description_is_cut_and_huge_extras_are_left_out() -> None:
-    """Each size limit has a warning."""
+def test_huge_descriptions_are_cut_and_huge_extras_left_out() -> None:
+    """Each exceeded limit gives a problem."""
     [item], problems = items({"name": "a", "description": "d" * 30_000, "icons": "i" * 100_000})
     assert len(item.description) == MAX_DESCRIPTION_LENGTH
     assert item.extra == {}
     assert len(problems) == 2
 
 
-def test_of_two_tools_of_one_name_the_first_stays() -> None:
-    """The second is reported."""
+def test_of_two_tools_with_one_name_the_first_is_kept() -> None:
+    """A warning reports the second one."""
     [item], [problem] = items({"name": "a", "description": "1"}, {"name": "a", "description": "2"})
     assert item.description == "1"
     assert (problem.severity, problem.item) == ("warning", "files__a")
 
 
-def test_a_flood_of_tools_is_cut() -> None:
-    """Ten thousand are loaded; the rest is counted."""
+def test_the_number_of_tools_is_limited() -> None:
+    """Ten thousand tools are loaded, and the problem has the total number."""
     found, [problem] = items(*({"name": f"t{number}"} for number in range(MAX_TOOLS + 5)))
     assert len(found) == MAX_TOOLS
     assert "10,005 tools" in problem.message
@@ -239,8 +239,8 @@ _schemas: st.SearchStrategy[Any] = st.recursive(
 @example({"type": ["string", "string"]})
 @example({"required": ["a", "a"]})
 @example({"properties": {"type": {"minLength": True}}})
-def test_the_fast_check_of_a_schema_agrees_with_its_meta_schema(schema: dict[str, Any]) -> None:
-    """The result equals that of the full check by the schema's draft."""
+def test_the_fast_schema_check_agrees_with_the_meta_schema(schema: dict[str, Any]) -> None:
+    """A schema is repaired exactly if jsonschema's full check of its draft rejects it."""
     draft: Any = jsonschema.Draft202012Validator
     if isinstance(schema.get("$schema", ""), str):
         draft = jsonschema.validators.validator_for(schema, default=draft)
@@ -271,17 +271,17 @@ def write_json(path: Path, value: object) -> Path:
         ({"tools": [{"type": "function", "function": {"name": "t"}}]}, "stem__t"),
     ],
 )
-def test_a_list_of_tools_is_recognised_in_every_wrapper(
+def test_a_list_of_tools_is_recognised_in_every_form(
     tmp_path: Path, value: object, tool_id: str
 ) -> None:
-    """The server's name comes from the file's content, otherwise from its name."""
+    """The server's name comes from the file's content if possible, otherwise from its file name."""
     path = write_json(tmp_path / "stem.json", value)
     for root in (path, tmp_path):
         assert [item.id for item in ToolFiles(name="x", path=root).scan().items] == [tool_id]
 
 
-def test_a_file_of_tools_has_their_annotations(tmp_path: Path) -> None:
-    """As a server's answer has."""
+def test_annotations_in_a_tool_file_are_read(tmp_path: Path) -> None:
+    """They are read like the annotations in a server's answer."""
     annotations = {"readOnlyHint": False, "destructiveHint": True}
     path = write_json(tmp_path / "a.json", {"tools": [{"name": "t", "annotations": annotations}]})
     [item] = ToolFiles(name="x", path=path).scan().items
@@ -300,10 +300,10 @@ def test_a_file_of_tools_has_their_annotations(tmp_path: Path) -> None:
         "1",
     ],
 )
-def test_other_json_is_ignored_in_a_folder_and_rejected_by_name(
+def test_other_json_is_ignored_in_a_folder_but_rejected_as_a_named_file(
     tmp_path: Path, value: object
 ) -> None:
-    """Other JSON in a folder is ignored; a named file must be a list of tools."""
+    """A file that a source names must contain a list of tools."""
     path = write_json(tmp_path / "a.json", value)
     found = ToolFiles(name="x", path=tmp_path).scan()
     assert (found.items, found.problems, found.unread_under) == ([], [], ())
@@ -311,8 +311,8 @@ def test_other_json_is_ignored_in_a_folder_and_rejected_by_name(
         ToolFiles(name="x", path=path).scan()
 
 
-def test_a_broken_tool_file_takes_nothing_from_the_index(tmp_path: Path) -> None:
-    """Its items are unknown, so all items of the source are kept until it is fixed."""
+def test_a_broken_tool_file_removes_nothing_from_the_index(tmp_path: Path) -> None:
+    """Its tools are unknown, so all items of the source are kept until it is fixed."""
     write_json(tmp_path / "good.json", {"tools": [{"name": "t"}]})
     write_json(tmp_path / "half.json", '{"server": "other",\n "tools": [{"name"')
     found = ToolFiles(name="x", path=tmp_path).scan()
@@ -322,8 +322,8 @@ def test_a_broken_tool_file_takes_nothing_from_the_index(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("text", ['[{"name": "b", "inputSchema": {', '{"server": "s"'])
-def test_a_file_that_listed_tools_keeps_them_when_it_breaks(tmp_path: Path, text: str) -> None:
-    """Whatever is left of it, and also at later scans and in a later process."""
+def test_tools_of_a_file_are_kept_when_the_file_breaks(tmp_path: Path, text: str) -> None:
+    """Whatever the broken file contains, its tools stay in later scans and in a later process."""
     write_json(tmp_path / "good.json", {"tools": [{"name": "t"}]})
     file = write_json(tmp_path / "list.json", [{"name": "b", "inputSchema": {}}])
     source = ToolFiles(name="x", path=tmp_path)
@@ -339,8 +339,8 @@ def test_a_file_that_listed_tools_keeps_them_when_it_breaks(tmp_path: Path, text
     assert not source.scan().keeps("list__b")
 
 
-def test_a_broken_file_keeps_what_it_offered_alone(tmp_path: Path) -> None:
-    """The tools that another file no longer has are deleted; so in a later process."""
+def test_a_broken_file_keeps_only_its_own_tools(tmp_path: Path) -> None:
+    """Tools that another file no longer lists are deleted, also by a later process."""
     write_json(tmp_path / "good.json", {"tools": [{"name": "t"}, {"name": "u"}]})
     file = write_json(tmp_path / "list.json", {"tools": [{"name": "b"}]})
     source = ToolFiles(name="x", path=tmp_path)
@@ -358,10 +358,10 @@ def test_a_broken_file_keeps_what_it_offered_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\x01"])
-def test_a_file_without_text_that_never_listed_tools_stops_no_deletion(
+def test_an_empty_file_that_never_listed_tools_prevents_no_deletion(
     tmp_path: Path, content: bytes
 ) -> None:
-    """It is a problem, in a folder; a file that is named must have tools."""
+    """In a folder, the file is only a problem; as a named file, it is an error."""
     (tmp_path / "empty.json").write_bytes(content)
     found = ToolFiles(name="x", path=tmp_path).scan()
     assert (len(found.problems), found.unread_under) == (1, ())
@@ -369,8 +369,8 @@ def test_a_file_without_text_that_never_listed_tools_stops_no_deletion(
         ToolFiles(name="x", path=tmp_path / "empty.json").scan()
 
 
-def test_a_broken_list_of_tools_is_reported_at_first_sight(tmp_path: Path) -> None:
-    """Other JSON is not."""
+def test_a_broken_list_of_tools_is_reported_at_the_first_scan(tmp_path: Path) -> None:
+    """Broken JSON that does not look like tools is not reported."""
     write_json(tmp_path / "list.json", '[{"name": "b", "inputSchema": {}},')
     write_json(tmp_path / "other.json", '{"name": ["description"')
     found = ToolFiles(name="x", path=tmp_path).scan()
@@ -378,8 +378,10 @@ def test_a_broken_list_of_tools_is_reported_at_first_sight(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("bad", ['"\\ud800"', "NaN", "-Infinity", "9" * 5_000])
-def test_a_value_that_is_no_json_costs_at_most_its_tool(tmp_path: Path, bad: str) -> None:
-    """Programs write such values as JSON."""
+def test_a_value_that_is_not_valid_json_does_not_affect_other_tools(
+    tmp_path: Path, bad: str
+) -> None:
+    """Some programs write such values as JSON; both tools are read."""
     text = '{"tools": [{"name": "a", "inputSchema": {"default": %s}}, {"name": "b"}]}' % bad  # noqa: UP031 - braces
     write_json(tmp_path / "s.json", text)
     assert [item.id for item in ToolFiles(name="x", path=tmp_path).scan().items] == ["s__a", "s__b"]
@@ -403,8 +405,10 @@ def test_two_files_of_one_server_are_merged(tmp_path: Path) -> None:
         {"type": "openapi", "name": "github", "path": "openapi.json"},
     ],
 )
-def test_a_file_replaces_no_tool_of_a_server(tmp_path: Path, entry: dict[str, object]) -> None:
-    """A tool file comes before what can be called, and a project chooses the name in it."""
+def test_a_tool_file_does_not_replace_a_tool_of_a_server(
+    tmp_path: Path, entry: dict[str, object]
+) -> None:
+    """This holds although the file's source comes first and the file may name any server."""
     write_json(tmp_path / ".mcp.json", {"mcpServers": {"github": {"command": "gh"}}})
     issue = {"name": "create_issue", "inputSchema": {"type": "object"}}
     file = {"server": "github", "tools": [{**issue, "description": "Of a stranger."}]}
@@ -422,10 +426,10 @@ def test_a_file_replaces_no_tool_of_a_server(tmp_path: Path, entry: dict[str, ob
     assert [one.sources for one in scans.problems] == [("files", "github")]
 
 
-def test_a_path_that_cannot_be_reached_is_named(
+def test_items_are_kept_if_a_path_is_inaccessible(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its folder may be closed, or the file system may be away; its items stay."""
+    """The error says so: the folder may be unreadable, or the file system unmounted."""
 
     def fails(*_: object, **__: object) -> os.stat_result:
         raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
@@ -447,8 +451,8 @@ class CountedItems(list[Item]):
         return super().__iter__()
 
 
-def test_the_items_of_a_large_file_are_not_read_for_each_of_them() -> None:
-    """A file may list 10,000 tools, and another one as many of the same names."""
+def test_changing_a_large_file_does_not_take_quadratic_time() -> None:
+    """Two files may each list 10,000 tools with the same names."""
     source = ToolFiles(name="tools", path="tools")
     listed = {
         f"{server}.json": CountedItems(tool(f"{server}__{number}") for number in range(100))

@@ -1,4 +1,4 @@
-"""Problems that a server reports of itself."""
+"""The states of sources and the problems in a server's statistics."""
 
 from typing import Any
 
@@ -19,13 +19,13 @@ from repertory.stats import Lengths, SourceState, Stats
     ],
 )
 def test_a_source_that_was_never_read_is_not_fresh(fields: dict[str, Any], state: str) -> None:
-    """Such as a server that was trusted since the last run, which no search asks."""
+    """It is "not read yet" unless it is stale or failing, for example a newly trusted server."""
     source = {"name": "a", "type": "mcp", "location": "", "items": 0, "stale": 0, "error": ""}
     assert SourceState(**{**source, **fields}).state == state
 
 
-def test_problems_of_the_server_are_distinguished() -> None:
-    """Neither problems of files and items nor warnings are problems of the server."""
+def test_problems_of_the_server_are_separated_from_faults_of_items() -> None:
+    """Problems of files and items, and warnings, are not problems of the server."""
     own = Problem(severity=Severity.ERROR, message="Nothing is heard of a worker.")
     file = Problem(severity=Severity.ERROR, message="It is no YAML.", path="a.md")
     item = Problem(severity=Severity.ERROR, message="It was given up.", item="a")

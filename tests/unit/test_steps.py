@@ -1,4 +1,4 @@
-"""Tasks are split into steps, and what is found for each is merged."""
+"""Tasks are split into steps, and the results of the steps are merged."""
 
 import time
 
@@ -58,7 +58,7 @@ FILE, CHART, MAIL = "read the file", "draw a chart", "mail the team"
     ],
 )
 def test_a_task_is_split_into_its_steps(text: str, parts: list[str]) -> None:
-    """Sentences, lists, lines and linking words, without marks and linking words."""
+    """Sentences, list items, lines and linking words start steps; marks and such words are cut."""
     assert steps(text) == parts
     assert texts_of_task(text) == [text, *parts]
 
@@ -94,15 +94,15 @@ def test_a_task_is_split_into_its_steps(text: str, parts: list[str]) -> None:
         "a script that reads a csv and prints the total",
     ],
 )
-def test_one_need_is_one_text(text: str) -> None:
-    """A sentence that gives the context of a request is no step."""
+def test_a_query_for_one_thing_is_not_split(text: str) -> None:
+    """A sentence that only gives the context of a request is not a step."""
     assert steps(text) == [text]
     assert texts_of_task(text) == [text]
 
 
 @pytest.mark.parametrize("verb", ["Do", "Get", "Let", "Use"])
 def test_a_request_may_begin_with_a_stop_word(verb: str) -> None:
-    """``Get the forecast`` is a request, ``It rains`` is none."""
+    """``Get the forecast`` is a request, but ``It rains`` is not."""
     first, last = f"{verb} the yearly budget.", "Mail the whole team."
     assert steps(f"{first} {last}") == [first, last]
     assert steps(f"It is the yearly budget. {last}") == [f"It is the yearly budget. {last}"]
@@ -112,19 +112,19 @@ def test_a_request_may_begin_with_a_stop_word(verb: str) -> None:
     "text",
     ["read the file, mail it, and draw a chart", "Read the file. Mail IT. Draw a chart", "mail it"],
 )
-def test_case_says_nothing_about_steps(text: str) -> None:
-    """``IT`` is an acronym in an item, but a stop word of a task."""
+def test_case_does_not_influence_steps(text: str) -> None:
+    """``IT`` in a task is split like ``it``, although it may be an acronym."""
     assert steps(text.upper()) == [one.upper() for one in steps(text)]
     assert steps(text.lower()) == [one.lower() for one in steps(text)]
 
 
 def test_a_quoted_word_may_begin_a_request() -> None:
-    """What stands before the first word says nothing."""
+    """Quotation marks before the first word are ignored."""
     parts = ['"Read" the whole file.', "Draw a chart."]
     assert steps(" ".join(parts)) == parts
 
 
-def test_a_step_of_few_words_joins_its_neighbour() -> None:
+def test_a_step_of_few_words_is_joined_to_its_neighbour() -> None:
     """A step has at least two words that are not stop words."""
     assert steps("Read the file. Draw a chart, then stop") == [
         "Read the file.",
@@ -136,8 +136,8 @@ def test_a_step_of_few_words_joins_its_neighbour() -> None:
     ]
 
 
-def test_a_wrapped_line_is_one_step_with_its_next() -> None:
-    """A long line continues in one that begins with a small letter and has no mark."""
+def test_a_wrapped_line_and_its_continuation_are_one_step() -> None:
+    """A long line is continued by a line that begins with a small letter and has no list mark."""
     first = "convert the addresses of all meeting places in the spreadsheet to"
     assert steps(f"{first}\ngeographic coordinates\n- draw a chart") == [
         f"{first} geographic coordinates",
@@ -147,14 +147,14 @@ def test_a_wrapped_line_is_one_step_with_its_next() -> None:
         assert steps(f"{first}\n{second}") == [first, second[-12:]]
 
 
-def test_a_line_that_is_not_full_ends_its_step() -> None:
-    """Whether the next begins with a small letter or not."""
+def test_a_short_line_ends_its_step() -> None:
+    """It does so even if the next line begins with a small letter."""
     lines = ["read the yearly report of the finance team", "draw a chart of it for the team"]
     assert steps("\n".join(lines)) == lines
 
 
-def test_a_long_text_of_one_need_is_searched_in_parts() -> None:
-    """No word of it is lost."""
+def test_a_long_text_without_steps_is_searched_in_parts() -> None:
+    """The parts together contain the whole text."""
     text = ("the finance report " * 500).strip()
     beginning, *parts = texts_of_task(text)
     assert beginning == parts[0] == text[:MAX_LENGTH]
@@ -163,14 +163,14 @@ def test_a_long_text_of_one_need_is_searched_in_parts() -> None:
 
 @pytest.mark.parametrize("text", ["{0}read a file", "read a file{0}", "{0}read{0}a file"])
 def test_no_blank_text_is_searched(text: str) -> None:
-    """A model gives it a vector like any other, which is near to some items."""
+    """A model would give blank text a vector that is near to some items."""
     found = texts_of_task(text.format(" \n" * MAX_LENGTH))
     assert all(one.strip() for one in found)
     assert "".join(found[-1].split()).endswith("afile")
 
 
 def test_a_long_task_has_a_bounded_number_of_steps() -> None:
-    """Those in between are grouped; the first and the last, which often hold the request, stay."""
+    """Middle steps are grouped; the first and the last, which often are the request, are kept."""
     parts = [f"do the job number {number} now" for number in range(100)]
     found = steps("\n".join(parts))
     assert len(found) <= MAX_STEPS
@@ -179,8 +179,8 @@ def test_a_long_task_has_a_bounded_number_of_steps() -> None:
 
 
 @given(st.text(max_size=300) | st.text(alphabet="ab .;,\n-1)then", max_size=300))
-def test_all_texts_have_few_steps_with_their_words(text: str) -> None:
-    """The steps of any text are bounded, and never blank if the text is not."""
+def test_any_text_has_a_bounded_number_of_steps(text: str) -> None:
+    """Steps have a bounded length and are never blank unless the text is."""
     found = texts_of_task(text)
     assert len(found) <= MAX_STEPS + 1
     assert all(len(one) <= MAX_LENGTH for one in found)
@@ -200,27 +200,27 @@ def test_the_longest_text_is_split_in_linear_time(unit: str) -> None:
 
 
 def test_the_best_item_of_each_step_comes_first() -> None:
-    """Then the others; in both parts confidence falls. An item has its highest confidence."""
+    """The other items follow. Confidence falls in both parts; an item has its highest one."""
     merged = merge([[(1, 0.5), (4, 0.2)], [(1, 0.9), (2, 0.8)], [(3, 0.4), (2, 0.1), (4, 0.1)]])
     assert merged.order == [1, 3, 2, 4]
     assert merged.confidence == {1: 0.9, 2: 0.8, 3: 0.4, 4: 0.2}
     assert merged.text == {1: 1, 2: 1, 3: 2, 4: 0}
 
 
-def test_the_best_item_of_the_whole_task_is_not_a_step_of_it() -> None:
-    """Only the steps have an item each that comes first."""
+def test_the_best_item_of_the_whole_task_does_not_come_first() -> None:
+    """Only the best items of the steps come first."""
     merged = merge([[(9, 0.3)], [(1, 0.9), (2, 0.8)], [(3, 0.2)]])
     assert merged.order == [1, 3, 2, 9]
 
 
 def test_an_item_that_is_best_for_two_steps_is_explained_by_the_earlier_one() -> None:
-    """Of equal confidences, the better place counts first."""
+    """For equal confidences, the text in which the item ranks better explains it."""
     merged = merge([[], [(1, 0.5), (2, 0.4)], [(2, 0.4), (1, 0.2)], [(2, 0.4)]])
     assert merged.text == {1: 1, 2: 2}
 
 
 def test_one_text_keeps_its_order() -> None:
-    """Also among equals."""
+    """Items with equal confidences keep their order too."""
     assert merge([[(5, 0.5), (2, 0.5)]]).order == [5, 2]
     merged = merge([[(5, 0.5), (2, 0.5), (9, 0.1)]])
     assert merged.order == [5, 2, 9]
@@ -228,7 +228,7 @@ def test_one_text_keeps_its_order() -> None:
 
 
 def test_a_task_finds_a_tool_for_each_step() -> None:
-    """Each hit is explained by its own step."""
+    """The evidence of each hit has the words of its own step."""
     items = [
         tool("files__read_file", "Read the contents of a file"),
         tool("files__read_folder", "Read the names of the files in a folder"),

@@ -1,4 +1,4 @@
-"""What the command line writes to a terminal."""
+"""The output of the command line in a terminal and in a pipe."""
 
 import re
 import sys
@@ -127,10 +127,10 @@ RENDERERS: dict[str, Callable[[], None]] = {
 }
 
 
-def test_what_is_withheld_is_not_indexed_nevertheless(
+def test_items_in_quarantine_are_counted_apart_from_warnings(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """An item in quarantine waits for a review; a warning keeps its item."""
+    """An item in quarantine waits for a review; an item with a warning is indexed."""
     source = Folder("src")
     source.trust = Trust.REVIEW
     item = Item(id="src__0", kind=Kind.SKILL, name="n", source="src", description=EVIL)
@@ -143,8 +143,8 @@ def test_what_is_withheld_is_not_indexed_nevertheless(
     )
 
 
-def test_problems_of_one_message_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """With their first files and lines; those without a file keep their message."""
+def test_problems_with_the_same_message_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """The line names the first files; problems without a file show only their message."""
     many = [warning(f"{number}.md", "It is long.", number or None) for number in range(7)]
     other = [error("", "It is gone."), warning("x.md", "It is odd.")]
     runs.show_problems([*many, *other], 2)
@@ -155,8 +155,8 @@ def test_problems_of_one_message_are_one_line(capsys: pytest.CaptureFixture[str]
     ]
 
 
-def test_problems_that_are_not_given_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    """A server gives the first ones, and counts all: the kinds of these alone say nothing."""
+def test_omitted_problems_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """A server sends only the first problems, so the heading does not count them by kind."""
     runs.show_problems([warning("a.md", "It is long.")], 20, beside=264)
     lines = capsys.readouterr().out.splitlines()
     assert (lines[0], lines[-1]) == (
@@ -170,7 +170,7 @@ Drawing = Callable[[Callable[[], None], int], str]
 
 @pytest.fixture
 def drawn(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Drawing:
-    """Shows something in a terminal with a number of columns, and returns it without colours."""
+    """A function that returns the output for a terminal of a given width, without colours."""
     monkeypatch.setenv("TERM", "xterm-256color")
 
     def draw(show: Callable[[], None], columns: int) -> str:
@@ -192,8 +192,10 @@ def parts(word: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("columns", [80, 60])
 @pytest.mark.parametrize("command", RENDERERS)
-def test_a_table_splits_no_word(drawn: Drawing, command: str, columns: int) -> None:
-    """Ids, settings and paths are continued after a separator, and nothing exceeds the width."""
+def test_a_table_breaks_lines_only_at_separators(
+    drawn: Drawing, command: str, columns: int
+) -> None:
+    """Ids, settings and paths are wrapped after separators, and no line exceeds the width."""
     whole = drawn(RENDERERS[command], 1_000).split()
     allowed = {part for word in whole for part in parts(word)}
     text = drawn(RENDERERS[command], columns)
@@ -204,16 +206,16 @@ def test_a_table_splits_no_word(drawn: Drawing, command: str, columns: int) -> N
     assert "─" * columns not in whole
 
 
-def test_the_statistics_say_who_watches_and_what_is_polled(drawn: Drawing) -> None:
-    """The process that watches, those that would take over, and why sources are polled."""
+def test_the_statistics_name_the_watch_processes_and_polled_sources(drawn: Drawing) -> None:
+    """They show the watching process, its possible successors, and why sources are polled."""
     text = " ".join(drawn(RENDERERS["stats"], 1_000).split())
     assert f"watched by process 7 on {LONG}.example.com, in /srv/{LONG}; began " in text
     assert "would take over process 8 on web2, in /srv/team" in text
     assert f"one, two: scanned at intervals, because {LONG} reports no changes." in text
 
 
-def test_a_list_has_a_line_for_each_item_that_fits(drawn: Drawing) -> None:
-    """The description gives way: its beginning is shown, and an ellipsis for the rest."""
+def test_a_list_has_one_line_per_item(drawn: Drawing) -> None:
+    """A long description is cut with an ellipsis, so that the item fits on its line."""
     short = Item(id="files__read_file", kind=Kind.TOOL, name="read_file", source="files")
     found = [entry(item) for item in (short, *ITEMS)]
     lines = drawn(lambda: items.show_list(found[:1]), 60).splitlines()
@@ -224,8 +226,8 @@ def test_a_list_has_a_line_for_each_item_that_fits(drawn: Drawing) -> None:
 
 
 @given(st.text("ab漢/_-.,5 \u0301", max_size=60), st.integers(3, 20))
-def test_wrapping_loses_nothing_and_fits(text: str, width: int) -> None:
-    """The lines have all letters in their order, and none is too wide."""
+def test_wrapping_loses_no_text_and_fits_the_width(text: str, width: int) -> None:
+    """The lines contain all characters in order, and no line is too wide."""
     lines = wrapped(text, width)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
     assert all(width_of(line) <= width for line in lines)
@@ -237,28 +239,28 @@ def test_wrapping_loses_nothing_and_fits(text: str, width: int) -> None:
     [
         ("r\u00e9sum\u00e9", 6),
         ("re\u0301sume\u0301", 6),
-        ("\u0e2a\u0e23\u0e38\u0e1b", 3),  # of Thai, with a vowel below
-        ("\u0645\u06cc\u200c\u062e", 3),  # of Persian, with a space without width
+        ("\u0e2a\u0e23\u0e38\u0e1b", 3),  # Thai, with a vowel below
+        ("\u0645\u06cc\u200c\u062e", 3),  # Persian, with a zero-width non-joiner
         ("漢字", 4),
-        ("\u1107\u1161\u11af", 2),  # a syllable of Korean in its letters
+        ("\u1107\u1161\u11af", 2),  # a Korean syllable, decomposed
         ("\u2764\ufe0f", 2),  # a heart as an emoji
     ],
 )
-def test_what_is_written_on_a_letter_takes_no_cell(text: str, width: int) -> None:
-    """Else the next columns of the line would begin too early."""
+def test_combining_and_invisible_characters_have_no_width(text: str, width: int) -> None:
+    """Otherwise the columns to the right would be misaligned."""
     assert width_of(text) == width
 
 
-def test_a_text_of_many_marks_ends_with_an_ellipsis_where_it_is_cut() -> None:
-    """It has more characters than cells."""
+def test_a_cut_text_with_combining_characters_ends_with_an_ellipsis() -> None:
+    """The width counts cells, not characters; the number of characters is limited too."""
     word = "e\u0301" * 8
     assert shortened(f"{word} {word}", 17) == f"{word} {word}"
     assert shortened(f"{word} {word} {word}", 17) == f"{word}…"
     assert shortened("e" + "\u0301" * 99, 5).endswith("…")
 
 
-def test_a_word_is_split_after_separators_and_a_number_nowhere() -> None:
-    """Only what is wider than a line alone is split between letters."""
+def test_words_are_split_after_separators_but_numbers_are_not() -> None:
+    """A word is split between letters only if its part is wider than a line."""
     assert wrapped("see server.requests_per_minute", 16) == [
         *("see server.", "requests_per_", "minute")
     ]
@@ -267,8 +269,8 @@ def test_a_word_is_split_after_separators_and_a_number_nowhere() -> None:
     assert wrapped("abcdefgh", 3) == ["abc", "def", "gh"]
 
 
-def test_the_last_column_gives_way_first() -> None:
-    """Then the widest one does, and no column becomes narrower than a word while others can."""
+def test_the_last_column_is_narrowed_first() -> None:
+    """Then the widest column is narrowed. Columns keep the width of a word if possible."""
     columns = [["Item", "a/bbbbbbbb/cccc"], ["Kind", "document"], ["Text", "word " * 20]]
     assert widths(columns, 200) == [15, 8, 100]
     assert widths(columns, 60) == [15, 8, 37]
@@ -300,8 +302,8 @@ def answer(*hits: Hit) -> Answer:
     return Answer(query="read", hits=list(hits), threshold=0.35, mode=Mode.HYBRID)
 
 
-def test_a_terminal_shows_what_a_hit_is_and_where() -> None:
-    """Id, kind and confidence, then the description on one line, the reason and the file."""
+def test_a_terminal_shows_a_hit_with_its_file() -> None:
+    """It shows id, kind, confidence, one line of description, the reason, and a linked file."""
     to = Console(file=StringIO(), force_terminal=True, width=40, color_system="standard")
     answers.draw([hit()], to)
     written = to.file.getvalue()  # type: ignore[attr-defined]  # it is a StringIO
@@ -317,7 +319,7 @@ def test_a_terminal_shows_what_a_hit_is_and_where() -> None:
 
 
 def test_a_terminal_shows_a_hit_without_description_and_file() -> None:
-    """They are left out; a relative path, of a server, is no link."""
+    """Missing parts are left out; a relative path, as of a server, is not a link."""
     to = Console(file=StringIO(), force_terminal=True, width=20)
     answers.draw([hit(description="", path=""), hit(id="a" * 12 + "/" + "b" * 12, path="x.md")], to)
     written = to.file.getvalue()  # type: ignore[attr-defined]  # as above
@@ -337,7 +339,7 @@ def test_a_terminal_shows_a_hit_without_description_and_file() -> None:
 
 
 def test_no_text_of_an_author_steers_the_terminal() -> None:
-    """Control sequences and markup of ids, descriptions and paths have no effect."""
+    """Control sequences and markup in ids, descriptions and paths have no effect."""
     to = Console(file=StringIO(), force_terminal=True, width=80)
     hostile = "[bold]a[/bold] \x1b[31m\x1b]8;;http://evil\x1b\\ \u202e"
     answers.draw([hit(id=hostile, description=hostile, path=f"/{hostile}", reason=hostile)], to)
@@ -350,7 +352,7 @@ def test_no_text_of_an_author_steers_the_terminal() -> None:
 
 
 def test_a_pipe_gets_a_line_for_each_hit(capsys: pytest.CaptureFixture[str]) -> None:
-    """Columns are two spaces apart; there is one for the kind if there are several."""
+    """The kind has its own column only if hits have different kinds."""
     answers.show(answer(hit()))
     assert capsys.readouterr().out.splitlines() == [
         "Tool              Confidence  Reason",
@@ -371,10 +373,10 @@ def test_a_pipe_gets_a_line_for_each_hit(capsys: pytest.CaptureFixture[str]) -> 
         (("skill", "document"), "No skills or documents found matching query"),
     ],
 )
-def test_nothing_found_names_the_kinds(
+def test_the_message_for_no_hits_names_the_requested_kinds(
     capsys: pytest.CaptureFixture[str], kinds: tuple[str, ...], line: str
 ) -> None:
-    """Of skills and documents it says no tools."""
+    """A search for skills and documents does not mention tools."""
     query: Query = query_of(Values(), "zzqx", kinds=kinds)
     assert query.where == filter_of(kinds=kinds)
     answers.show_nothing(answer(), query)
@@ -382,7 +384,7 @@ def test_nothing_found_names_the_kinds(
 
 
 def test_stats_show_states_and_count_failing_sources(drawn: Drawing) -> None:
-    """A failing source is an error, a server that awaits trust is not; internals are left out."""
+    """A failing source counts as an error, one waiting for trust does not; internals are hidden."""
     text = drawn(lambda: statistics.show(STATS, {}, internals=False), 120)
     rows = {line.split()[0]: " ".join(line.split()) for line in text.splitlines() if line.strip()}
 
@@ -400,7 +402,7 @@ def test_stats_show_states_and_count_failing_sources(drawn: Drawing) -> None:
 def test_a_long_value_is_wrapped_beside_its_name(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No word is cut at the edge of a terminal; a pipe gets one line a fact."""
+    """In a terminal, lines break between words; a pipe gets one line per fact."""
     facts = {"reason": "lowered; " + "when not to use it " * 3, "cosine": "0.5"}
     terminal.show_facts(facts, indent=2)
     assert len(capsys.readouterr().out.splitlines()) == 2
@@ -419,7 +421,7 @@ def test_a_long_value_is_wrapped_beside_its_name(
 def test_markdown_is_formatted_in_a_terminal_only(
     drawn: Drawing, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pipe gets the text as it was written, except for control characters."""
+    """A pipe gets the original text, except for control characters."""
     text = "## Before you start\n\nRead the `runbook` \x1b[31mfirst.\n"
     item = Item(id="a/b", kind=Kind.SKILL, name="b", source="a", path="/a/b/SKILL.md", body=text)
 

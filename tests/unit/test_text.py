@@ -1,4 +1,4 @@
-"""The display of texts."""
+"""Cleaning texts, describing spans of time, and caching results for texts."""
 
 import json
 
@@ -23,7 +23,7 @@ SCOTLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e00
     "text",
     [
         "visible" + TAGS,
-        "\U0001f3f4" + TAGS + "\U000e007f",  # more than a flag
+        "\U0001f3f4" + TAGS + "\U000e007f",  # too long for a flag
         SCOTLAND + TAGS,
         "user\u202etxt.exe",
         "\u2066a\u2069",
@@ -44,7 +44,7 @@ SCOTLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e00
     ],
 )
 def test_invisible_characters_are_removed(text: str) -> None:
-    """Nothing is left that people do not see and models read; what is seen stays."""
+    """Characters that models read but people cannot see are removed; visible text stays."""
     assert not is_clean(text)
     cleaned = clean(text)
     assert len(cleaned) < len(text)
@@ -69,8 +69,8 @@ def test_invisible_characters_are_removed(text: str) -> None:
         "caf\u00e9\n\ttab",
     ],
 )
-def test_joiners_and_selectors_stay_where_they_work(text: str) -> None:
-    """Scripts and emoji need them."""
+def test_joiners_and_selectors_stay_where_they_have_an_effect(text: str) -> None:
+    """Some scripts and emoji need them."""
     assert clean(text) == text
     assert is_clean(text)
 
@@ -86,13 +86,13 @@ def test_joiners_and_selectors_stay_where_they_work(text: str) -> None:
         )
     )
 )
-def test_a_clean_text_stays_as_it_is(text: str) -> None:
-    """Cleaning twice is cleaning once."""
+def test_cleaning_is_idempotent(text: str) -> None:
+    """A cleaned text is clean."""
     assert is_clean(clean(text))
 
 
-def test_a_span_of_time_is_in_its_largest_unit() -> None:
-    """One unit, and no number if the span is too short."""
+def test_a_span_of_time_has_its_largest_unit() -> None:
+    """It has one unit, and is "just now" below a second."""
     shown = [ago(seconds) for seconds in (0, 0.9, 1, 59, 60, 7_300, 200_000)]
     assert shown == [
         *("just now", "just now", "1 second ago", "59 seconds ago", "1 minute ago"),
@@ -100,14 +100,14 @@ def test_a_span_of_time_is_in_its_largest_unit() -> None:
     ]
 
 
-def test_a_span_of_time_can_be_coarse() -> None:
-    """A page that shows minutes seldom changes."""
+def test_a_span_of_time_can_have_a_smallest_unit() -> None:
+    """A page that shows minutes changes less often than one that shows seconds."""
     shown = [ago(seconds, least=60) for seconds in (59, 60, 7_300)]
     assert shown == ["just now", "1 minute ago", "2 hours ago"]
 
 
-def test_results_for_short_texts_are_remembered() -> None:
-    """Those for long ones, such as encoded data, would fill the memory."""
+def test_results_are_cached_only_for_short_texts() -> None:
+    """Long texts, such as encoded data, would fill the memory."""
     computed = []
 
     @remembered
@@ -131,21 +131,21 @@ def test_results_for_short_texts_are_remembered() -> None:
         (r'"\\\ud83d"', "\\\ufffd"),
     ],
 )
-def test_half_a_character_in_json_is_replaced(written: str, read: str) -> None:
-    """An escaped backslash is none of an escape, and a pair stays."""
+def test_half_of_a_surrogate_pair_in_json_is_replaced(written: str, read: str) -> None:
+    """Whole pairs stay, and an escaped backslash does not start an escape."""
     assert json.loads(with_whole_characters(written.encode())) == read
 
 
 @given(st.text())
-def test_json_of_whole_characters_stays(text: str) -> None:
-    """Whether they are escaped or not."""
+def test_json_without_lone_surrogates_stays(text: str) -> None:
+    """Escaped and unescaped characters stay unchanged."""
     for ascii_only in (True, False):
         written = json.dumps(text, ensure_ascii=ascii_only).encode("utf-8", "replace")
         assert with_whole_characters(written) == written
 
 
 @pytest.mark.parametrize("text", [r'"\ud8', r'"\ud83', r'"\ud8zz"', "\\", r"\Ud83d", "\xe9"])
-def test_what_is_no_escape_stays(text: str) -> None:
-    """What is broken is not made valid."""
+def test_invalid_escapes_stay(text: str) -> None:
+    """Invalid JSON is not repaired."""
     written = text.encode("latin-1")
     assert with_whole_characters(written) == written

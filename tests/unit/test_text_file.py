@@ -1,4 +1,4 @@
-"""Texts of items that are kept in a file."""
+"""Long texts of items are kept in a file instead of in memory."""
 
 import os
 from pathlib import Path
@@ -34,8 +34,8 @@ def tool(name: str) -> Item:
 
 
 @pytest.mark.parametrize("item", [skill("a", LONG), tool("a")])
-def test_an_item_without_its_texts_is_the_same_item(tmp_path: Path, item: Item) -> None:
-    """Its hashes are the same, under a policy as well, and it can be made whole."""
+def test_an_item_whose_texts_are_in_the_file_is_equal(tmp_path: Path, item: Item) -> None:
+    """Its hashes are equal, also under a policy, and its texts can be restored."""
     file = TextFile(tmp_path)
     light = file.keep(item)
     assert light.texts == Texts("", None, None)
@@ -47,23 +47,23 @@ def test_an_item_without_its_texts_is_the_same_item(tmp_path: Path, item: Item) 
     assert light.under(policy).texts == light.texts
     assert light.under(policy).whole() == item.under(policy)
     assert light.under(policy).metadata_hash() == item.under(policy).metadata_hash()
-    assert [*tmp_path.iterdir()] == []  # it has no name
+    assert [*tmp_path.iterdir()] == []  # the file has no name
 
 
-def test_short_texts_and_those_of_a_full_disk_stay(
+def test_short_texts_stay_in_memory_as_do_all_if_the_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The item is returned as it is."""
+    """``keep`` returns the same item."""
     file, short, long = TextFile(tmp_path), skill("a", "Short."), skill("b", LONG)
     assert file.keep(short) is short
     monkeypatch.setattr(os, "pwrite", lambda *_: 0)
     assert file.keep(long) is long
 
 
-def test_a_file_of_replaced_texts_is_replaced(
+def test_a_file_with_many_obsolete_texts_is_compacted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The items stay the same objects, and read their texts elsewhere."""
+    """The items remain the same objects and read their texts from the new file."""
     monkeypatch.setattr(text_file, "SLACK", 10_000)
     file = TextFile(tmp_path)
     item = file.keep(skill("a", LONG))
@@ -76,10 +76,8 @@ def test_a_file_of_replaced_texts_is_replaced(
     assert item.whole().body == LONG
 
 
-def test_texts_that_cannot_be_read_are_not_empty(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The coordinator waits as for a store."""
+def test_unreadable_texts_raise_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ``StoreError`` makes the coordinator retry later; empty text would be indexed."""
     item = TextFile(tmp_path).keep(skill("a", LONG))
     monkeypatch.setattr(os, "pread", lambda *_: b"")
     with pytest.raises(StoreError, match="cannot be read"):
@@ -87,7 +85,7 @@ def test_texts_that_cannot_be_read_are_not_empty(
 
 
 def test_a_changed_body_is_noticed(tmp_path: Path) -> None:
-    """Although all that is in memory is equal."""
+    """The parts of the item that are in memory do not differ."""
     path = tmp_path / "skills/a/SKILL.md"
     path.parent.mkdir(parents=True)
     source = SkillFolders(name="team", path=tmp_path / "skills")

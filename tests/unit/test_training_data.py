@@ -1,4 +1,4 @@
-"""The data that the encoder is trained on: its form, its licences, and what is kept out of it."""
+"""The encoder's training data: its form, its licences, and its separation from test data."""
 
 import json
 import sys
@@ -42,16 +42,18 @@ def asked() -> list[Query]:
     return queries()
 
 
-def test_every_query_has_its_item(of: dict[str, Item], asked: list[Query]) -> None:
-    """No query stands twice, in whatever case and with whatever punctuation."""
+def test_every_query_has_an_existing_item_and_a_unique_text(
+    of: dict[str, Item], asked: list[Query]
+) -> None:
+    """Texts that differ only in case or punctuation count as equal."""
     assert {query.item for query in asked} <= of.keys()
     assert max(Counter(normal(query.text) for query in asked).values()) == 1
     assert {query.style for query in asked} == STYLES
     assert all(query.text.strip() for query in asked)
 
 
-def test_every_item_says_where_it_is_from_and_is_open(of: dict[str, Item]) -> None:
-    """A package with its version, or a repository with its commit and path."""
+def test_every_item_has_a_provenance_and_an_open_licence(of: dict[str, Item]) -> None:
+    """The provenance is a package with its version, or a repository with a commit and path."""
     assert {item.licence for item in of.values()} <= LICENCES
     for item in of.values():
         kind, _, source = item.provenance.partition(":")
@@ -59,10 +61,10 @@ def test_every_item_says_where_it_is_from_and_is_open(of: dict[str, Item]) -> No
         assert "@" in source, item
 
 
-def test_the_test_has_whole_servers_and_a_fifth_of_the_skills(
+def test_the_test_part_has_whole_servers_and_a_fifth_of_the_skills(
     of: dict[str, Item], asked: list[Query]
 ) -> None:
-    """None of their queries is trained on."""
+    """Their queries are not used for training."""
     assert {item.server for item in of.values() if item.part is Part.TEST} >= TEST_SERVERS
     assert not {item.server for item in of.values() if item.part is not Part.TEST} & TEST_SERVERS
     skills = {q.item for q in asked if q.origin == "written" and of[q.item].kind == "skill"}
@@ -84,28 +86,28 @@ def test_the_test_has_whole_servers_and_a_fifth_of_the_skills(
     ],
 )
 def test_a_nearly_equal_query_is_found(text: str) -> None:
-    """In another order, with polite words around it, and with one other word."""
+    """It may differ in word order, polite phrases, number, or one word of a long query."""
     is_long = "team" in text
     ours = ["rename the shared planner board of the team" if is_long else "rename a planner board"]
     assert Texts(ours).near([normal(text)]) == [(normal(text), ours[0])]
 
 
 def test_a_query_about_the_same_subject_is_not_near() -> None:
-    """Two other words, or another one of three."""
+    """Queries that differ in two words, or in one of three, are not nearly equal."""
     ours = Texts(["list the open pull requests of my team", "create a planner column"])
     theirs = ["close the open pull requests of another team today", "delete a planner column"]
     assert ours.near(theirs) == []
 
 
-def test_a_query_is_the_same_without_its_spaces() -> None:
-    """As in a name, or typed in haste."""
+def test_a_query_without_spaces_is_the_same_query() -> None:
+    """Spaces may be missing in names or in hurried typing."""
     ours = Texts([normal("to-do list, renamed")])
     theirs = [normal("ToDo list renamed"), normal("todolistrenamed"), normal("todo list rename")]
     assert ours.same(theirs) == theirs[:2]
 
 
-def test_the_datasheet_has_the_numbers(of: dict[str, Item], asked: list[Query]) -> None:
-    """Its counts are those of the files."""
+def test_the_datasheet_has_the_correct_counts(of: dict[str, Item], asked: list[Query]) -> None:
+    """Its numbers of queries, items and triggers equal those of the files."""
     text = " ".join((DATA / "DATASHEET.md").read_text("utf-8").split())
     assert f"`queries.jsonl`: {len(asked):,} queries" in text
     assert f"`items.jsonl`: {len(of):,} real items" in text
@@ -117,7 +119,7 @@ def test_the_datasheet_has_the_numbers(of: dict[str, Item], asked: list[Query]) 
 
 
 def measured(folder: Path, name: str, text: str, item: Item) -> None:
-    """Write a set that measures: one query, and the item that answers it."""
+    """Write an evaluation set with one query and the item that answers it."""
     (folder / name).mkdir(parents=True)
     lines = {
         "corpus": {"id": "a", "name": item.name, "description": item.description},
@@ -129,7 +131,7 @@ def measured(folder: Path, name: str, text: str, item: Item) -> None:
 
 
 def overlaps(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The exit code of the check for a folder of sets."""
+    """The exit code of the overlap check for a folder of evaluation sets."""
     monkeypatch.setattr(sys, "argv", ["overlap", str(folder)])
     return overlap.main()
 
@@ -138,7 +140,7 @@ def overlaps(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     ("name", "part", "code"),
     [("typo", Part.TRAIN, 1), ("typo", Part.VALIDATION, 0), ("judged", Part.TRAIN, 0)],
 )
-def test_a_right_answer_that_is_trained_on_is_found(
+def test_the_check_finds_answers_in_the_training_data(
     of: dict[str, Item],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -147,7 +149,7 @@ def test_a_right_answer_that_is_trained_on_is_found(
     part: Part,
     code: int,
 ) -> None:
-    """The check fails for each set but `judged`, whose answers the datasheet counts."""
+    """It fails for every set except `judged`, whose overlap the datasheet reports."""
     one = next(item for item in of.values() if item.part is part and len(item.description) > 300)
     for each in overlap.MEASURES:
         kept = one if each == name else msgspec.structs.replace(one, name="another")
@@ -156,8 +158,8 @@ def test_a_right_answer_that_is_trained_on_is_found(
     assert f"{name}: 1 queries" in capsys.readouterr().out
 
 
-def test_no_item_that_typo_asks_for_is_trained_on(of: dict[str, Item]) -> None:
-    """Two were overlooked until the check looked for right answers."""
+def test_answers_of_the_set_typo_are_not_trained_on(of: dict[str, Item]) -> None:
+    """These two items were overlooked until the check compared answers too."""
     for item in ("ms365__delete-onedrive-file", "ms365__get-excel-range"):
         assert of[item].part is Part.VALIDATION
 
@@ -168,7 +170,7 @@ def test_a_check_that_compares_nothing_fails(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A wrong folder, an empty one, and one without all sets are named, not passed."""
+    """A missing folder, an empty one, and one that lacks a set are errors that name the folder."""
     one = next(iter(of.values()))
     for name in overlap.MEASURES[1:]:
         measured(tmp_path / "some", name, "qwertz uiop", one)
@@ -186,7 +188,7 @@ def test_a_test_without_queries_is_not_written(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A folder that is no set, and a set that has no item of the test."""
+    """A folder without a set, and a set without answers from the test part, are errors."""
     measured(tmp_path, "other", "qwertz uiop", next(iter(of.values())))
     for folder, message in (("missing", "lacks corpus.jsonl"), ("other", "No query of")):
         monkeypatch.setattr(sys, "argv", ["heldout", str(tmp_path / folder), str(tmp_path / "x")])
@@ -203,8 +205,8 @@ def test_a_test_without_queries_is_not_written(
     assert {file.name for file in (tmp_path / "x").iterdir()} == set(SET)
 
 
-def test_an_item_has_the_licence_that_its_own_file_names(of: dict[str, Item]) -> None:
-    """Not that of its repository; what is not open is in no part."""
+def test_an_item_has_the_licence_named_in_its_own_file(of: dict[str, Item]) -> None:
+    """A file's licence overrides its repository's; items without an open licence are excluded."""
     science = "skills/K-Dense-AI__claude-scientific-skills/scientific-skills"
     assert of[f"{science}/qiskit"].licence == "Apache-2.0"
     assert of[f"{science}/gget"].licence == "BSD-2-Clause"

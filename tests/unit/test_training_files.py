@@ -1,4 +1,4 @@
-"""The checkpoints that training goes on from, and the files that are made of its result."""
+"""The checkpoints from which training resumes, and the checks of exported files."""
 
 import shutil
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ ENCODER = Path(__file__).parents[2] / "encoder" / "repertory_encoder"
 
 
 class OtherModel:
-    """A model with vectors of its own."""
+    """A model with random vectors."""
 
     def encode(self, texts: Sequence[str], *, normalize_embeddings: bool) -> Vectors:
         """Random unit vectors."""
@@ -33,8 +33,8 @@ class OtherModel:
 OTHER = cast("SentenceTransformer", OtherModel())
 
 
-def test_training_goes_on_from_the_newest_whole_checkpoint(tmp_path: Path) -> None:
-    """Without its state a checkpoint was being written when training was stopped."""
+def test_training_resumes_from_the_newest_complete_checkpoint(tmp_path: Path) -> None:
+    """A checkpoint without its state is incomplete: training stopped while it was written."""
     assert newest(tmp_path) is None
     for step in (50, 950, 1000):
         (tmp_path / f"checkpoint-{step}").mkdir()
@@ -47,7 +47,7 @@ def test_training_goes_on_from_the_newest_whole_checkpoint(tmp_path: Path) -> No
 def test_a_graph_that_was_not_compressed_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its size says so before anything is measured."""
+    """It is recognised by its size."""
     from training.export import MAX_SIZE, check  # noqa: PLC0415 - imports torch
 
     with (tmp_path / "model.onnx").open("wb") as graph:
@@ -61,7 +61,7 @@ def test_a_graph_that_was_not_compressed_is_refused(
 def test_a_graph_with_other_vectors_than_its_model_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And one with the same vectors is not."""
+    """A graph with the same vectors is accepted."""
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - imports torch
 
     from training.export import check  # noqa: PLC0415 - as above

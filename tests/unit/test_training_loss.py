@@ -1,4 +1,4 @@
-"""The loss that the encoder is trained with."""
+"""The loss for training the encoder."""
 
 from types import ModuleType
 
@@ -9,14 +9,14 @@ pytestmark = pytest.mark.timeout(180)  # on a busy machine the import of torch t
 
 @pytest.fixture(scope="module")
 def tables() -> ModuleType:
-    """The encoder; torch takes seconds, and only the process that runs these tests imports it."""
+    """The table encoder, imported late because torch takes seconds to import."""
     from tests.support import table_encoder  # noqa: PLC0415 - imports torch
 
     return table_encoder
 
 
-def test_an_item_that_stands_twice_in_a_batch_does_not_count_as_wrong(tables: ModuleType) -> None:
-    """Two queries for one item: neither loses by the other's row."""
+def test_an_item_that_occurs_twice_in_a_batch_is_not_a_negative(tables: ModuleType) -> None:
+    """If two queries have the same item, neither row's loss counts the other's item as wrong."""
     model, texts = tables.Table(9), tables.texts
     queries, right = texts([1], [2], [3]), texts([4], [4], [5])
     once = tables.loss_of(model, [[0], [0], [1]], queries, right)
@@ -24,8 +24,8 @@ def test_an_item_that_stands_twice_in_a_batch_does_not_count_as_wrong(tables: Mo
     assert once < as_others
 
 
-def test_the_loss_is_that_of_the_items_that_do_not_answer(tables: ModuleType) -> None:
-    """By hand: the first query's item stands as the other row's wrong one, and item 3 is like 0."""
+def test_the_loss_counts_only_items_that_do_not_answer(tables: ModuleType) -> None:
+    """A row ignores copies of its item, also as another row's negative, and items like it."""
     import torch  # noqa: PLC0415 - takes seconds
     from torch.nn import functional  # noqa: PLC0415 - as above
 
@@ -48,7 +48,7 @@ def test_the_loss_is_that_of_the_items_that_do_not_answer(tables: ModuleType) ->
 
 
 def test_a_nearer_right_item_lowers_the_loss(tables: ModuleType) -> None:
-    """A query that is its item has less loss than one that is the wrong item."""
+    """The loss is lower if queries equal their items than if they equal the wrong items."""
     model, texts = tables.Table(9), tables.texts
     places = [[0, 2], [1, 3]]
     good = tables.loss_of(model, places, texts([4], [5]), texts([4], [5]), texts([6], [7]))
@@ -57,7 +57,7 @@ def test_a_nearer_right_item_lowers_the_loss(tables: ModuleType) -> None:
 
 
 def test_chunks_of_equal_length_give_the_same_vectors_in_order(tables: ModuleType) -> None:
-    """Short texts are not padded to the longest of the batch."""
+    """Short texts are not padded to the longest text of the batch."""
     import torch  # noqa: PLC0415 - takes seconds
 
     from training.loss import CHUNK  # noqa: PLC0415 - imports torch

@@ -1,4 +1,4 @@
-"""The rows that the encoder is trained on."""
+"""The rows for training the encoder."""
 
 import random
 from collections import Counter
@@ -66,15 +66,17 @@ def item(
         ),
     ],
 )
-def test_a_trigger_is_apart_from_the_rest(description: str, clause: str, rest: str) -> None:
-    """One sentence, without what introduces it, what it is not for, and what to use instead."""
+def test_a_trigger_is_separated_from_the_description(
+    description: str, clause: str, rest: str
+) -> None:
+    """Introductions such as "Use when", exclusions, and references to other skills are cut."""
     found = trigger(item("quote", description))
     assert found is not None
     assert (found.clause, found.rest) == (clause, rest)
 
 
-def test_the_elements_of_a_trigger_are_those_of_its_list() -> None:
-    """Those of three words or more."""
+def test_the_elements_of_a_trigger_are_the_entries_of_its_list() -> None:
+    """Only entries of three or more words are elements."""
     description = "Looks after a house. Use for paying the gas bill, mowing, or calling a plumber."
     found = trigger(item("house", description))
     assert found is None
@@ -97,7 +99,7 @@ def test_the_elements_of_a_trigger_are_those_of_its_list() -> None:
     ],
 )
 def test_some_descriptions_have_no_trigger(one: Item) -> None:
-    """Nothing but a trigger, none, a tool, and the collection of a set that measures."""
+    """No trigger, only triggers, tools, and collections used for evaluation are left out."""
     assert trigger(one) is None
     assert (
         trigger(item("e", "Writes quotes for houses. Use when asked for an offer or a bid."))
@@ -106,16 +108,16 @@ def test_some_descriptions_have_no_trigger(one: Item) -> None:
 
 
 @given(st.text(alphabet="abcdefgh_-XYZ", min_size=1, max_size=30), st.integers())
-def test_a_misspelt_name_has_letters_of_the_name(name: str, seed: int) -> None:
-    """One other letter at most, and never nothing."""
+def test_a_misspelt_name_has_at_most_one_foreign_letter(name: str, seed: int) -> None:
+    """It is also never empty."""
     found = misspelt(name, random.Random(seed))
     assert found.strip() or not compact_name(name).strip("_-")
     left = {*compact_name(found)} - {*compact_name(name)}
     assert len(left) <= 1
 
 
-def test_negatives_are_near_and_never_the_same() -> None:
-    """Other servers' items, siblings, nothing that may answer too, nothing kept aside."""
+def test_negatives_are_near_but_never_right() -> None:
+    """They are other servers' items and siblings, without duplicates and held-out items."""
     chance = np.random.default_rng(3)
     texts = chance.normal(size=(200, 16)).astype(np.float32)
     texts[1] = texts[0] + 0.01  # nearly the same as the right one, of another server
@@ -134,8 +136,8 @@ def test_negatives_are_near_and_never_the_same() -> None:
     )
 
 
-def test_without_siblings_the_others_take_their_place() -> None:
-    """As for the only tool of a server."""
+def test_without_siblings_items_of_other_servers_replace_them() -> None:
+    """This happens for the only tool of a server."""
     chance = np.random.default_rng(3)
     texts = chance.normal(size=(100, 16)).astype(np.float32)
     texts /= np.linalg.norm(texts, axis=1, keepdims=True)
@@ -145,7 +147,7 @@ def test_without_siblings_the_others_take_their_place() -> None:
 
 
 def by_letters(texts: Sequence[str]) -> Vectors:
-    """A base model: the counts of letters, of unit length."""
+    """A base model whose vectors are normalised counts of letters."""
     counts = [[text.lower().count(letter) + 0.01 for letter in ascii_lowercase] for text in texts]
     vectors: Vectors = np.array(counts, np.float32).reshape(-1, len(ascii_lowercase))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -153,7 +155,7 @@ def by_letters(texts: Sequence[str]) -> Vectors:
 
 
 def test_rows_of_a_pass_have_every_query_every_trigger_and_names() -> None:
-    """Each with its own item first and another one that is trained on."""
+    """Each row has the right item first, then another item of the training part."""
     chance = random.Random(4)
     kept = [
         item(f"tool {n} {''.join(chance.choices(ascii_lowercase, k=9))}", server=f"s{n % 20}")
@@ -181,7 +183,7 @@ def test_rows_of_a_pass_have_every_query_every_trigger_and_names() -> None:
 
 
 def test_siblings_are_alike_only_if_they_are_nearly_equal() -> None:
-    """Tools of one server differ by little; those of several may do the same."""
+    """Tools of one server have similar texts; similar tools of several servers may be equal."""
     texts = np.eye(4, 3, dtype=np.float32)
     texts[1] = texts[3] = (0.93, (1 - 0.93**2) ** 0.5, 0)
     items = [item("a", server="x"), item("b", server="x"), item("c", server="y"), item("d")]
@@ -195,7 +197,7 @@ def test_siblings_are_alike_only_if_they_are_nearly_equal() -> None:
 
 
 def test_a_name_is_a_query_only_if_one_item_has_it() -> None:
-    """Of two servers' ``find_all``, a misspelt name cannot tell which one is wanted."""
+    """If two servers have a tool of that name, it would not show which one is wanted."""
     chance = random.Random(4)
     names = [
         "search",

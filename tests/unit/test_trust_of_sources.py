@@ -1,4 +1,4 @@
-"""Any type of source can need trust: the command line asks the registry and the port."""
+"""Any type of source can need trust, also one that Repertory does not know."""
 
 import json
 import sys
@@ -65,8 +65,10 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return Workspace(load({"data_dir": str(tmp_path / "data")}, tmp_path, {}), tmp_path)
 
 
-def test_a_given_path_that_cannot_be_reached_is_no_folder(workspace: Workspace) -> None:
-    """Its error is that of a path that is gone."""
+def test_a_path_that_the_system_rejects_is_reported_like_a_missing_one(
+    workspace: Workspace,
+) -> None:
+    """A name that is too long gives the error for a path that does not exist."""
     path = workspace.directory / ("x" * 300)  # too long for the name of a file
     catalogue = DirectoryCatalogue(workspace.settings, workspace.directory, (path,), "key")
     assert catalogue.searched() == ()
@@ -85,7 +87,7 @@ def test_the_file_of_a_source_is_offered_until_it_is_trusted(workspace: Workspac
 
 
 def test_a_link_to_a_file_is_known_as_the_file(workspace: Workspace) -> None:
-    """So is what a link of the catalogue leads to; another file is itself."""
+    """The target of a configured link is known as the link's path; other files stay unchanged."""
     file = workspace.directory / "my.feeds"
     link, other = workspace.directory / "link.feeds", workspace.directory / "other.feeds"
     link.symlink_to("my.feeds")
@@ -97,7 +99,7 @@ def test_a_link_to_a_file_is_known_as_the_file(workspace: Workspace) -> None:
 
 
 def test_trusting_a_file_shows_the_sources_that_it_defines(workspace: Workspace) -> None:
-    """A source is shown with its location; a file that defines none is refused."""
+    """A source is shown with its location; a file that defines no source is refused."""
     sources = defined_by(workspace.directory / "my.feeds", workspace)
     assert described(sources) == "news (calls https://feeds.example/news)"
     for other in ("missing", "notes.json"):
@@ -107,7 +109,7 @@ def test_trusting_a_file_shows_the_sources_that_it_defines(workspace: Workspace)
 
 
 def test_trusting_a_server_shows_the_variables_that_it_is_given(workspace: Workspace) -> None:
-    """Wherever they stand: a program, or a stranger at a URL, gets their values."""
+    """Variables in every field are shown: a program or remote server would get their values."""
     servers = {
         "remote": {"url": "https://elsewhere.example/mcp", "headers": {"X": "a ${env:TOKEN:-b}"}},
         "local": {"command": "${userHome}/x", "args": ["${KEY}"], "env": {"A": "${TOKEN}"}},

@@ -28,7 +28,7 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def test_trust_and_revoke(tmp_path: Path, config: Path) -> None:
+def test_a_file_can_be_trusted_and_its_trust_revoked(tmp_path: Path, config: Path) -> None:
     """Trust and its revocation apply in every process."""
     path = tmp_path / "data" / "trust.json"
     assert not TrustStore(path).is_trusted(config)
@@ -39,8 +39,8 @@ def test_trust_and_revoke(tmp_path: Path, config: Path) -> None:
     assert {file.name for file in path.parent.iterdir()} <= {"trust.json", "trust.json.lock"}
 
 
-def test_files_that_are_trusted_at_once_are_all_trusted(tmp_path: Path) -> None:
-    """The store of a user is shared by all projects and commands."""
+def test_files_that_are_trusted_concurrently_are_all_trusted(tmp_path: Path) -> None:
+    """All projects and commands of a user share one store."""
     path = tmp_path / "data" / "trust.json"
     files = [tmp_path / f"{number}.json" for number in range(20)]
     for file in files:
@@ -62,10 +62,10 @@ def test_a_changed_file_is_not_trusted(tmp_path: Path, config: Path) -> None:
     assert not store.is_trusted(config)
 
 
-def test_one_file_by_any_path(
+def test_a_file_is_trusted_under_any_path(
     tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A relative path and a link to its folder name the same file; a copy is another file."""
+    """A relative path and a path through a linked folder are the same file; a copy is not."""
     store = TrustStore(tmp_path / "trust.json")
     monkeypatch.chdir(config.parent)
     store.trust(Path(".mcp.json"))
@@ -78,7 +78,7 @@ def test_one_file_by_any_path(
 
 
 def test_a_link_in_a_clone_to_a_trusted_file_is_not_trusted(tmp_path: Path, config: Path) -> None:
-    """The commands and folders of the file would be those of the clone."""
+    """Relative commands and folders in the file would be resolved inside the clone."""
     store = TrustStore(tmp_path / "trust.json")
     store.trust(config)
     (tmp_path / "clone").mkdir()
@@ -87,8 +87,8 @@ def test_a_link_in_a_clone_to_a_trusted_file_is_not_trusted(tmp_path: Path, conf
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"[]", b'{"a": 1}'])
-def test_corrupt_store(tmp_path: Path, config: Path, content: bytes) -> None:
-    """An unreadable store trusts nothing and can be overwritten."""
+def test_a_corrupt_store_trusts_nothing(tmp_path: Path, config: Path, content: bytes) -> None:
+    """It is overwritten when a file is trusted again."""
     path = tmp_path / "trust.json"
     path.write_bytes(content)
     store = TrustStore(path)
@@ -97,8 +97,8 @@ def test_corrupt_store(tmp_path: Path, config: Path, content: bytes) -> None:
     assert store.is_trusted(config)
 
 
-def test_missing_file(tmp_path: Path) -> None:
-    """A missing file cannot be trusted; revoking its trust has no effect."""
+def test_a_missing_file_cannot_be_trusted(tmp_path: Path) -> None:
+    """Revoking its trust has no effect."""
     store = TrustStore(tmp_path / "trust.json")
     with pytest.raises(UsageError, match=r"none\.json cannot be trusted"):
         store.trust(tmp_path / "none.json")
@@ -106,15 +106,15 @@ def test_missing_file(tmp_path: Path) -> None:
     assert not (tmp_path / "trust.json").exists()
 
 
-def test_unwritable(tmp_path: Path, config: Path) -> None:
-    """An unwritable data directory is an error that names the file."""
+def test_an_unwritable_store_is_an_error(tmp_path: Path, config: Path) -> None:
+    """The message names the store's file."""
     (tmp_path / "data").write_text("a file")
     with pytest.raises(StoreError, match=r"trust\.json cannot be written"):
         TrustStore(tmp_path / "data" / "trust.json").trust(config)
 
 
-def test_the_content_is_compared_that_is_used(tmp_path: Path, config: Path) -> None:
-    """Who has read a file asks about these bytes, whatever is there now."""
+def test_trust_is_checked_for_the_content_that_was_read(tmp_path: Path, config: Path) -> None:
+    """A caller that has read a file checks these bytes, whatever the file contains now."""
     store = TrustStore(tmp_path / "trust.json")
     content = config.read_bytes()
     store.trust(config)
@@ -123,8 +123,8 @@ def test_the_content_is_compared_that_is_used(tmp_path: Path, config: Path) -> N
     assert not store.covers(config, config.read_bytes())
 
 
-def test_a_part_of_a_file_is_trusted(tmp_path: Path, config: Path) -> None:
-    """Other changes of the file leave the trust; who asks for the whole file is denied it."""
+def test_a_part_of_a_file_can_be_trusted(tmp_path: Path, config: Path) -> None:
+    """Changes of other parts keep the trust, but the whole file is not trusted."""
 
     def of(_: Path, content: bytes) -> str:
         return f"part:{digest_of(content.partition(b'#')[0])}"
@@ -132,7 +132,7 @@ def test_a_part_of_a_file_is_trusted(tmp_path: Path, config: Path) -> None:
     store = TrustStore(tmp_path / "trust.json")
     config.write_text("a#1")
     store.trust(config)
-    assert store.is_trusted(config, of)  # as an earlier version trusted it
+    assert store.is_trusted(config, of)  # an earlier version of Repertory trusted whole files
     config.write_text("a#2")
     assert not store.is_trusted(config, of)
     store.trust(config, of(config, b"a#0"), of=of)
@@ -145,8 +145,8 @@ def test_a_part_of_a_file_is_trusted(tmp_path: Path, config: Path) -> None:
         store.trust(config, of(config, b"a"), of=of)
 
 
-def test_only_what_was_shown_is_trusted(tmp_path: Path, config: Path) -> None:
-    """A file that changes between the message and the permission is refused."""
+def test_only_the_version_that_was_shown_is_trusted(tmp_path: Path, config: Path) -> None:
+    """A file that changes after it was shown is refused."""
     store, shown = TrustStore(tmp_path / "trust.json"), digest_of(config.read_bytes())
     config.write_text("{ }")
     with pytest.raises(UsageError, match="changed while it was read"):
@@ -154,8 +154,10 @@ def test_only_what_was_shown_is_trusted(tmp_path: Path, config: Path) -> None:
     assert not store.is_trusted(config)
 
 
-def test_an_environment_file_is_trusted_as_nothing_else(tmp_path: Path, config: Path) -> None:
-    """A configuration that names another as its ``envFile`` does not have that one run."""
+def test_an_environment_file_is_not_trusted_as_a_configuration(
+    tmp_path: Path, config: Path
+) -> None:
+    """Naming another configuration as ``envFile`` does not allow that configuration to run."""
     store, other = TrustStore(tmp_path / "trust.json"), tmp_path / "repertory.toml"
     other.write_text("")
     store.trust(config, environments=[other, tmp_path / "missing.env", tmp_path / TOO_LONG])
@@ -164,13 +166,13 @@ def test_an_environment_file_is_trusted_as_nothing_else(tmp_path: Path, config: 
 
 
 def test_a_pipe_is_not_trusted(tmp_path: Path) -> None:
-    """Reading it could take for ever."""
+    """It is not read, because reading could block forever."""
     os.mkfifo(tmp_path / "pipe")
     assert not TrustStore(tmp_path / "trust.json").is_trusted(tmp_path / "pipe")
 
 
 @pytest.mark.usefixtures("own_home")
-def test_init_trusts_only_what_it_has_shown(
+def test_init_trusts_only_the_configuration_that_it_has_shown(
     tmp_path: Path, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that changes while the question is open is not trusted."""
@@ -191,10 +193,10 @@ def test_init_trusts_only_what_it_has_shown(
 
 @pytest.mark.usefixtures("own_home")
 @pytest.mark.parametrize("name", [".mcp.json", PROJECT_FILE])
-def test_a_terminal_is_asked_before_a_variable_is_given_away(
+def test_the_user_must_confirm_before_a_variable_is_given_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """The question names the address and the variable; without the answer yes, nothing changes."""
+    """The question names the address and the variable; unless confirmed, nothing is trusted."""
     address, asked = "https://elsewhere.example", list[str]()
     server = {"url": f"{address}/mcp", "headers": {"Authorization": "Bearer ${GITHUB_TOKEN}"}}
     (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"github": server}}))

@@ -1,4 +1,4 @@
-"""TypeScript from JSON Schemas: the types, and that no text breaks out of its place."""
+"""TypeScript generated from JSON Schemas, and its safety against hostile texts."""
 
 import json
 import re
@@ -33,8 +33,8 @@ anything = st.recursive(
 )
 
 
-def test_a_name_with_a_comma_is_a_value_of_its_own() -> None:
-    """Other commas separate names; each counts once."""
+def test_a_tool_name_with_a_comma_is_not_split() -> None:
+    """Other commas separate names, and duplicates are removed."""
     entries = [entry(tool(f"shop__{name}")) for name in ("add, then pay", "pay")]
     given = ["shop__add, then pay", "shop__pay, no", "shop__pay"]
     wanted = names_in(entries, given)
@@ -112,12 +112,12 @@ def type_of(schema: object) -> str:
     ],
 )
 def test_a_schema_becomes_a_type(schema: object, text: str) -> None:
-    """As precise as TypeScript allows, else ``unknown``."""
+    """The type is as precise as TypeScript allows, otherwise ``unknown``."""
     assert type_of(schema) == text
 
 
 def test_an_object_becomes_an_interface() -> None:
-    """With its properties in order and their descriptions, quoted if necessary."""
+    """Properties keep their order and descriptions; their names are quoted if necessary."""
     schema = {
         "type": "object",
         "properties": {
@@ -144,13 +144,13 @@ def test_an_object_becomes_an_interface() -> None:
 
 
 @pytest.mark.parametrize("schema", [None, {}, True, {"title": "Anything"}])
-def test_no_schema_is_any_object(schema: object) -> None:
+def test_a_missing_or_empty_schema_is_any_object(schema: object) -> None:
     """Arguments and results are always objects."""
     assert declared(schema) == f"export interface X {ANY}"
 
 
 def test_other_types_become_aliases() -> None:
-    """Also an object that is composed of others."""
+    """Arrays and unions become type aliases instead of interfaces."""
     of_objects = {"items": {"properties": {"a": {"type": "null"}}}}
     assert declared(of_objects) == "export type X = { a?: null; }[];"
     assert declared({"anyOf": [{"type": "string"}, {"type": "object"}]}) == (
@@ -159,7 +159,7 @@ def test_other_types_become_aliases() -> None:
 
 
 def test_references_become_named_types() -> None:
-    """Each once; they can be recursive, and a reference that cannot be resolved is unknown."""
+    """Each target becomes one type. Types may be recursive, but a mere cycle is ``unknown``."""
     schema = {
         "properties": {"tree": {"$ref": "#/$defs/tree"}, "same": {"$ref": "#/%24defs/tree"}},
         "$defs": {
@@ -179,21 +179,21 @@ def test_references_become_named_types() -> None:
 
 @given(anything)
 def test_any_schema_is_accepted(schema: object) -> None:
-    """Even if it is arbitrary JSON."""
+    """Arbitrary JSON gives a declaration without an error."""
     assert declared(schema).startswith("export ")
 
 
 @given(anything)
 def test_a_value_is_one_printable_line_that_evaluates_to_itself(value: object) -> None:
-    """Nothing in it ends the line or the surrounding text."""
+    """No value can end the line or the surrounding text."""
     text = quoted(value)
     assert text.isprintable()
     assert json.dumps(json.loads(text)) == json.dumps(value)
 
 
 @given(st.text(alphabet=st.sampled_from("*/@ \n\r\t\u2028\u200b\x00a")))
-def test_no_text_closes_its_comment(text: str) -> None:
-    """And an ``@`` is never on the last line."""
+def test_no_text_can_close_its_comment(text: str) -> None:
+    """Also, no ``@`` is on the comment's last line."""
     written = comment(text)
     if written:
         assert written.startswith("/**")
@@ -204,7 +204,7 @@ def test_no_text_closes_its_comment(text: str) -> None:
 
 @given(st.text())
 def test_any_name_becomes_identifiers(name: str) -> None:
-    """They have letters with their marks, digits and underscores, and do not start with a digit."""
+    """Identifiers have only letters, marks, digits and underscores, and no digit at the start."""
     for word in (identifier(camel(name), "server"), identifier(pascal(name), "Tool")):
         assert re.fullmatch(r"[^\W\d][\w\u0300-\U0010ffff]*", word), word
 
@@ -222,13 +222,13 @@ def test_any_name_becomes_identifiers(name: str) -> None:
     ],
 )
 def test_names_are_written_in_camel_and_pascal_case(name: str, value: str, kind: str) -> None:
-    """Letters of all scripts stay; a name without letters becomes the fallback."""
+    """Letters of all scripts are kept; a name without letters becomes the fallback."""
     assert identifier(camel(name), "none") == value
     assert identifier(pascal(name), "none") == kind
 
 
 def test_plain_keys_stay_and_others_are_quoted() -> None:
-    """Reserved words are plain keys."""
+    """Reserved words do not need quotes as keys."""
     assert [key(one) for one in ("path", "new", "$x", "a-b", "1", "", "é")] == [
         "path",
         "new",
@@ -241,7 +241,7 @@ def test_plain_keys_stay_and_others_are_quoted() -> None:
 
 
 def test_a_module_calls_each_tool_by_its_server_and_name() -> None:
-    """Duplicate names are numbered; optional arguments can be omitted."""
+    """Duplicate names get numbers, and a parameter object without required fields is optional."""
     made = module(
         [
             tool("my-server__read-file", input_schema={"required": ["path"]}),
@@ -269,19 +269,19 @@ def test_a_module_calls_each_tool_by_its_server_and_name() -> None:
 
 
 def test_a_module_without_tools_is_valid() -> None:
-    """It has nothing to call."""
+    """It exports an empty object of tools."""
     assert module([], "").text.endswith("export const tools = {\n};\n")
 
 
-def test_a_module_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module that would be too large is refused, and the message says what to do."""
+def test_the_size_of_a_module_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that would be too large is refused with advice."""
     monkeypatch.setattr(modules, "MAX_MODULE_LENGTH", 1_000)
     with pytest.raises(UsageError, match="name the servers or tools"):
         module([tool(f"s__t{i}") for i in range(10)], "")
 
 
 def test_an_example_has_the_required_arguments() -> None:
-    """A value from the schema, else one of its type."""
+    """Values come from the schema or are placeholders of the right type."""
     schema = {
         "properties": {
             "path": {"type": "string"},

@@ -1,4 +1,4 @@
-"""The digest: Slack's format, at most one a day, and no query where queries are hashed."""
+"""The usage digest: Slack's format, at most one per day, and no text of hashed queries."""
 
 import json
 from contextlib import AbstractContextManager
@@ -20,19 +20,19 @@ HOSTILE = "deploy <!channel> <https://evil.example|here> & more"
 
 
 def insights(mode: str = "plain") -> Insights:
-    """A report with a search without results."""
+    """A report on one search without results."""
     return report([search(HOSTILE)], [], [], recording=mode, now=NOW)
 
 
 class Webhook:
-    """What a webhook was sent, and the status that it answers with."""
+    """A webhook that records what it receives and answers with ``status``."""
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
         self.status = 200
 
     def serving(self) -> AbstractContextManager[str]:
-        """Run it; gives its URL."""
+        """Run it; the context manager gives its URL."""
 
         def take(request: BaseHTTPRequestHandler) -> None:
             self._take(request)
@@ -48,8 +48,8 @@ class Webhook:
         request.end_headers()
 
 
-def test_the_message_is_slacks() -> None:
-    """Sections of text, in which nothing mentions people or makes links."""
+def test_the_message_has_slacks_format() -> None:
+    """It has text sections, and its texts are escaped so that they mention and link nothing."""
     message = payload(insights())
     kinds = [(block["type"], block["text"]["type"]) for block in message["blocks"]]
     assert kinds == [("header", "plain_text"), ("section", "mrkdwn"), ("section", "mrkdwn")]
@@ -60,14 +60,14 @@ def test_the_message_is_slacks() -> None:
 
 
 def test_hashed_queries_are_not_sent() -> None:
-    """Their digest is."""
+    """Only their digests are sent."""
     message = payload(insights("hashed"))
     assert "deploy" not in json.dumps(message)
     assert search(HOSTILE).digest in message["text"]
 
 
-def test_a_section_is_not_too_long_for_slack() -> None:
-    """It refuses a section of more than 3,000 characters, and `<` has four there."""
+def test_sections_are_not_too_long_for_slack() -> None:
+    """Slack refuses sections of more than 3,000 characters, in which `<` counts as four."""
     words = [chr(ord("a") + number) * 9 for number in range(26)]
     events = [search(f"{word} {'< ' * 250}", ago=n) for n, word in enumerate(words)]
     message = payload(report(events, [], [], recording="plain", now=NOW))
@@ -77,12 +77,12 @@ def test_a_section_is_not_too_long_for_slack() -> None:
 
 
 def broken() -> NoReturn:
-    """A report with an unexpected error."""
+    """Raise an unexpected error instead of making a report."""
     raise RuntimeError
 
 
-def test_one_a_day_for_all_processes(tmp_path: Path) -> None:
-    """One that could not be sent is tried again; without a search none is sent."""
+def test_all_processes_together_send_one_digest_a_day(tmp_path: Path) -> None:
+    """A digest that could not be sent is retried; without searches, none is sent."""
     now = NOW
     store = UsageStore(tmp_path / "some.sqlite", 90, 10, now=lambda: now)
     webhook = Webhook()
@@ -103,7 +103,7 @@ def test_one_a_day_for_all_processes(tmp_path: Path) -> None:
 
 
 def test_redirects_are_not_followed_and_the_url_is_not_shown() -> None:
-    """Who knows the URL may write there."""
+    """The URL is a secret, because everyone who knows it can post."""
     webhook = Webhook()
     webhook.status = 307
     with webhook.serving() as url, pytest.raises(StoreError) as raised:
@@ -132,8 +132,8 @@ def test_redirects_are_not_followed_and_the_url_is_not_shown() -> None:
         ("hooks.slack.com", False),
     ],
 )
-def test_a_webhook_is_https(url: str, *, is_valid: bool) -> None:
-    """Or on this machine; the message does not show it."""
+def test_a_webhook_needs_https_unless_it_is_local(url: str, *, is_valid: bool) -> None:
+    """The error message does not show the URL."""
     if is_valid:
         check_webhook(url)
         return

@@ -1,4 +1,4 @@
-"""What the recorded usage says: laws of the clusters and lists, and the advice."""
+"""The usage report: laws of its clusters and lists, and its advice."""
 
 from collections import Counter
 from itertools import product
@@ -26,7 +26,7 @@ WORDS = ("deploy", "cluster", "invoice", "photo", "rotate", "keys")
 
 
 def use(item: str, ago: float, caller: str = "key:ci") -> Use:
-    """A use some seconds ago."""
+    """A use of an item, ``ago`` seconds before ``NOW``."""
     return Use(at=NOW - ago, caller=caller, item=item)
 
 
@@ -51,7 +51,7 @@ histories = st.lists(searches | uses, max_size=30)
 def reported(
     events: list[Event], *items: Item, sources: tuple[SourceState, ...] = (), mode: str = "plain"
 ) -> Insights:
-    """The report on a catalogue of some items."""
+    """The usage report for a catalogue of these items."""
     return report(events, list(map(entry, items)), sources, recording=mode, now=NOW)
 
 
@@ -68,8 +68,8 @@ CATALOGUE = [tool(f"s__{name}", f"The tool {name}", id=name) for name in "abcd"]
 
 @laws
 @given(histories)
-def test_each_search_counts_once(events: list[Event]) -> None:
-    """Clusters divide the searches; a search with hits was used, or unused, or is too new."""
+def test_each_search_is_counted_once(events: list[Event]) -> None:
+    """Each search is without results, used, unused, or too recent; clusters have no overlap."""
     found = reported(events, *CATALOGUE)
     all_ = outcomes(events)
     assert found.searches == len(all_) == sum(isinstance(one, Search) for one in events)
@@ -86,22 +86,23 @@ def test_each_search_counts_once(events: list[Event]) -> None:
 @laws
 @given(st.lists(searches | uses, max_size=30, unique_by=lambda one: one.at), st.data())
 def test_the_order_of_events_does_not_matter(events: list[Event], data: st.DataObject) -> None:
-    """They come from several processes."""
+    """Several processes write events, so their order is arbitrary."""
     shuffled = data.draw(st.permutations(events))
     assert reported(shuffled, *CATALOGUE) == reported(events, *CATALOGUE)
 
 
 @laws
 @given(histories)
-def test_an_item_is_listed_where_it_belongs(events: list[Event]) -> None:
-    """No found item as never found, no used item as never used, and no item as both."""
+def test_items_are_listed_correctly_as_never_found_or_never_used(events: list[Event]) -> None:
+    """A found item is not "never found", a used one not "never used", and none is both."""
     found = reported(events, *CATALOGUE)
     hit = {item for one in events if isinstance(one, Search) for item in one.hits}
     used = {one.item for one in events if isinstance(one, Use)}
     never_found = {item for one in found.never_found for item in one.items}
     never_used = {item for one in found.never_used for item in one.items}
     missed = {*"abcd"} - hit if found.searches else set()
-    assert never_found == (missed if missed < {*"abcd"} else {*"abc"})  # the beginning of a server
+    # If a whole server was never found, only its first items are listed.
+    assert never_found == (missed if missed < {*"abcd"} else {*"abc"})
     assert not never_used & (used | never_found)
     often = Counter(item for one in events if isinstance(one, Search) for item in one.hits)
     assert never_used == {item for item, count in often.items() if count >= 3} - used
@@ -110,7 +111,7 @@ def test_an_item_is_listed_where_it_belongs(events: list[Event]) -> None:
 @laws
 @given(histories)
 def test_hashed_queries_are_not_shown(events: list[Event]) -> None:
-    """Also those that were recorded as text before; the rest of the report is the same."""
+    """Queries that were recorded as text before are hidden too; the rest of the report is equal."""
     plain, hashed = reported(events, *CATALOGUE), reported(events, *CATALOGUE, mode="hashed")
     for name in ("unanswered", "unused", "slow"):
         assert [replace(one, queries=[]) for one in getattr(plain, name)] == getattr(hashed, name)
@@ -120,8 +121,8 @@ def test_hashed_queries_are_not_shown(events: list[Event]) -> None:
 @laws
 @example(["deploy cluster", "cluster invoice", "cluster invoice deploy", "invoice cluster deploy"])
 @given(st.lists(queries, max_size=12))
-def test_queries_of_the_same_words_are_one_cluster(asked: list[str]) -> None:
-    """In any order; queries without a common word never are."""
+def test_queries_with_the_same_words_are_one_cluster(asked: list[str]) -> None:
+    """The order of words does not matter. A cluster's queries share words with its first one."""
     found = clusters(outcomes([search(text, ago=n) for n, text in enumerate(asked)]))
     where = {
         one.search.query: number for number, group in enumerate(found) for one in group.outcomes
@@ -139,8 +140,8 @@ def test_queries_of_the_same_words_are_one_cluster(asked: list[str]) -> None:
     assert sum(sizes) == len(asked)
 
 
-def test_a_word_of_many_queries_counts_as_any_other() -> None:
-    """A query is in the cluster that shares two of its three words, whatever others share."""
+def test_a_common_word_counts_like_any_other() -> None:
+    """A query joins the cluster with two of its three words, although many share one of them."""
     names = ["".join(letters) for letters in product("bdfgkmpz", repeat=3)]
     asked = [f"deploy {name}" for name in names for _ in range(3)]
     asked += ["deploy cluster", "deploy cluster", "deploy cluster now"]
@@ -149,8 +150,8 @@ def test_a_word_of_many_queries_counts_as_any_other() -> None:
     assert ["deploy cluster", "deploy cluster now"] in [one.queries for one in found]
 
 
-def test_who_used_what_when() -> None:
-    """Only a use by the same caller, after the search and within ten minutes, is one of it."""
+def test_a_use_belongs_to_the_previous_search_of_the_same_caller() -> None:
+    """It must happen after the search and within ten minutes."""
     for ago, caller, is_used in (
         (3_500, "key:ci", True),
         (3_001, "key:ci", True),
@@ -162,8 +163,8 @@ def test_who_used_what_when() -> None:
         assert found.used == (["a"] if is_used else []), (ago, caller)
 
 
-def test_a_typed_query_counts_once() -> None:
-    """With its last text; unless a result of the first was used."""
+def test_a_query_typed_letter_by_letter_is_counted_once() -> None:
+    """The last text counts, unless a result of an earlier text was used."""
     typed = replace(search("deploy", "a", ago=99), continues=True)
     [found] = outcomes([search("dep", ago=100), typed])
     assert found.search is typed
@@ -172,7 +173,7 @@ def test_a_typed_query_counts_once() -> None:
 
 
 def test_the_advice_for_searches() -> None:
-    """An alias or a pin where callers found the item otherwise, else a skill."""
+    """It is an alias or a pin if callers then used an item, otherwise a new skill."""
     events: list[Event] = [
         search("ship it to the cluster", ago=2_000),
         search("deploy", "a", ago=1_990),
@@ -195,15 +196,15 @@ def test_the_advice_for_searches() -> None:
     assert "deploy" not in by_query
 
 
-def test_searches_with_a_missing_arm_say_nothing_about_the_catalogue() -> None:
-    """They found nothing because the model was away; they may be slow, though."""
+def test_degraded_searches_do_not_count_as_searches_without_results() -> None:
+    """They found nothing because an arm was unavailable, but they can be listed as slow."""
     found = reported([replace(search("deploy", ms=900), is_degraded=True)], *CATALOGUE)
     assert (found.without_results, found.unanswered) == (0, [])
     assert [one.ms for one in found.slow] == [900]
 
 
-def test_slow_searches_and_durations() -> None:
-    """The slowest first; the quantiles are durations that were measured."""
+def test_slow_searches_and_durations_are_reported() -> None:
+    """Slow searches are listed with the slowest first; quantiles are measured durations."""
     events: list[Event] = [search("deploy", "a", ms=ms) for ms in (*range(1, 20), 900)]
     events += [search("invoice", "b", ms=1_500), LostEvents(at=NOW, count=3)]
     found = reported(events, *CATALOGUE)
@@ -214,8 +215,8 @@ def test_slow_searches_and_durations() -> None:
     assert (empty.since, empty.median_ms, empty.slow_ms, empty.never_found) == (0, 0, 0, [])
 
 
-def test_items_that_are_hard_to_tell_apart() -> None:
-    """Copies, similar descriptions, names of other servers, and shadowed skills."""
+def test_items_that_are_hard_to_distinguish_are_listed() -> None:
+    """They are copies, items with similar descriptions or names, and shadowed skills."""
     text = "Rotate the API keys of a service without downtime and revoke the old ones"
     found = reported(
         [search("keys", "team/rotation")],
@@ -240,9 +241,9 @@ def test_items_that_are_hard_to_tell_apart() -> None:
 
 @laws
 @given(st.lists(st.sets(st.sampled_from(list("bcdfghjklmnp")), min_size=5), max_size=8))
-@example([{*"bcdfghjklm"}, {*"dfghjklm"}])  # its two rarest terms are not in the other
-def test_similar_descriptions_are_all_found(described: list[set[str]]) -> None:
-    """The same pairs as when each is compared with each."""
+@example([{*"bcdfghjklm"}, {*"dfghjklm"}])  # the first's two rarest terms are not in the second
+def test_all_similar_descriptions_are_found(described: list[set[str]]) -> None:
+    """The pairs equal those of comparing every description with every other."""
     entries: list[Entry] = [
         entry(replace(skill("same " * number, text), id=f"team/skill-{number}"))
         for number, letters in enumerate(described, start=1)
@@ -257,8 +258,8 @@ def test_similar_descriptions_are_all_found(described: list[set[str]]) -> None:
     assert {*similar(entries)} == expected
 
 
-def test_names_tell_similar_items_apart() -> None:
-    """If each has its own word for what differs; not by a number, nor with one description."""
+def test_similar_items_with_distinct_names_are_not_listed() -> None:
+    """Each name must have its own word for the difference; numbers do not count."""
     text = "Get the best practices for applications of Spring Boot"
     for one, other, is_similar in (
         (skill("java-boot", text), skill("kotlin-boot", f"{text} and Kotlin"), False),
@@ -269,8 +270,8 @@ def test_names_tell_similar_items_apart() -> None:
         assert bool(similar([entry(one), entry(other)])) is is_similar, (one.name, other.name)
 
 
-def test_items_that_no_search_found() -> None:
-    """A server of which nothing was found is one finding; with few searches, it is early."""
+def test_items_that_no_search_found_are_listed() -> None:
+    """A server without found items is one finding; after few searches, the advice is cautious."""
     unused = [tool(f"mail__{name}", "Mail", id=f"mail__{name}") for name in "abcd"]
     found = reported([search("deploy", "a")], *CATALOGUE, *unused)
     whole, *single = found.never_found
@@ -288,8 +289,8 @@ def test_items_that_no_search_found() -> None:
     assert all(one.advice.startswith("Say in its description") for one in single)
 
 
-def test_a_long_query_is_no_alias_or_pin() -> None:
-    """What callers used instead is named, without a field to fill."""
+def test_a_long_query_is_not_suggested_as_an_alias_or_pin() -> None:
+    """The advice names the item that callers used, without a field to set."""
     query = "take the note about van tyres off waiting and put it under ready"
     for hits in ((), ("b",)):
         found = reported([search(query, *hits, ago=2_000), use("a", 1_990)], *CATALOGUE)
@@ -298,8 +299,8 @@ def test_a_long_query_is_no_alias_or_pin() -> None:
         assert one.advice.startswith("Callers used a soon afterwards")
 
 
-def test_sources_that_are_not_up_to_date() -> None:
-    """With what to do; one that waits for trust was never read."""
+def test_sources_that_are_not_up_to_date_are_listed() -> None:
+    """The advice says what to do. A source that waits for trust is not listed."""
     found = reported(
         [],
         sources=(
@@ -318,8 +319,8 @@ def test_sources_that_are_not_up_to_date() -> None:
     assert "30 days ago" in advice["old"]
 
 
-def test_queries_for_a_labelled_set() -> None:
-    """The most frequent first, with what callers used soon afterwards; hashed ones are left out."""
+def test_unanswered_queries_for_a_labelled_set() -> None:
+    """The most frequent come first, with items used soon afterwards; hashed ones are left out."""
     events: list[Event] = [
         search("ship it", ago=900),
         *(search("translate a poem", ago=ago) for ago in (800, 700)),

@@ -1,4 +1,4 @@
-"""The usage store and its recorder: bounded, private, and never in the way of a search."""
+"""The usage store and its recorder: bounded, private, and without delays for searches."""
 
 import logging
 import sqlite3
@@ -29,13 +29,13 @@ def use(item: str, at: float = NOW) -> Use:
 
 
 def items(store: UsageStore) -> list[str]:
-    """The items of the uses that are stored."""
+    """The items of the stored uses."""
     return [event.item for event in store.read() if isinstance(event, Use)]
 
 
 @pytest.fixture(autouse=True)
-def short_lived(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads that end soon after their last event."""
+def short_lived_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let writer threads end soon after their last event."""
     monkeypatch.setattr(background_writer, "IDLE_S", 0.01)
 
 
@@ -50,7 +50,7 @@ def store(tmp_path: Path) -> UsageStore:
 def test_only_the_newest_events_are_kept(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], most: int
 ) -> None:
-    """However they come in, as many as the setting says, in the file as in what is read."""
+    """The limit applies to the file and to the events that are read, for batches of any size."""
     path = tmp_path_factory.mktemp("usage") / "some.sqlite"
     store = UsageStore(path, 90, most, now=lambda: NOW)
     written: list[str] = []
@@ -65,7 +65,7 @@ def test_only_the_newest_events_are_kept(
 
 
 def test_old_events_are_deleted(tmp_path: Path) -> None:
-    """When something is written or read, whatever the order in which they came."""
+    """Writing and reading the store delete them, in whatever order they were added."""
     now = NOW
     store = UsageStore(tmp_path / "some.sqlite", 2, 1_000, now=lambda: now)
     store.append([use("new"), use("old", NOW - 3 * DAY_S), use("younger", NOW - DAY_S)])
@@ -77,8 +77,8 @@ def test_old_events_are_deleted(tmp_path: Path) -> None:
     assert b"younger" not in (tmp_path / "some.sqlite").read_bytes()
 
 
-def test_only_its_owner_reads_it(store: UsageStore) -> None:
-    """The folder and the file; without the file nothing was recorded, and none is made."""
+def test_the_usage_store_is_private_and_created_by_writing(store: UsageStore) -> None:
+    """Only the owner can read the folder and the file; reading does not create them."""
     assert store.read() == []
     assert not store.path.exists()
     store.append([use("a")])
@@ -86,8 +86,8 @@ def test_only_its_owner_reads_it(store: UsageStore) -> None:
     assert stat.S_IMODE(store.path.parent.stat().st_mode) == 0o700
 
 
-def test_a_damaged_store_says_what_to_do(store: UsageStore) -> None:
-    """It is named, and what is lost without it."""
+def test_the_error_for_a_damaged_store_says_what_to_do(store: UsageStore) -> None:
+    """The message names the file and advises to remove it."""
     store.append([use("a")])
     store.path.write_bytes(b"no database" * 1_000)
     with pytest.raises(StoreError, match=r"some\.sqlite cannot be used .* remove it"):
@@ -98,8 +98,8 @@ def test_a_damaged_store_says_what_to_do(store: UsageStore) -> None:
     "content",
     [b'{"type":"rated","at":1.0}', b'{"type":"use","at":1.0}', b"{", b"\xff", b"", "text", 5, None],
 )
-def test_an_event_that_cannot_be_read_hides_no_other(store: UsageStore, content: object) -> None:
-    """It may be damaged, or of a newer release."""
+def test_an_unreadable_event_hides_no_other(store: UsageStore, content: object) -> None:
+    """An event may be damaged or come from a newer release."""
     store.append([use("one")])
     with sqlite3.connect(store.path) as connection:
         at = connection.execute("SELECT at FROM events").fetchone()[0]
@@ -109,8 +109,8 @@ def test_an_event_that_cannot_be_read_hides_no_other(store: UsageStore, content:
     assert items(store) == ["one", "other"]
 
 
-def test_one_digest_for_all_processes_in_an_interval(tmp_path: Path) -> None:
-    """Unless it could not be sent, or the clock went back."""
+def test_all_processes_together_begin_one_digest_per_interval(tmp_path: Path) -> None:
+    """Another one may begin if the digest could not be sent or the clock was set back."""
     now = NOW
     one, other = (UsageStore(tmp_path / "some.sqlite", 90, 10, now=lambda: now) for _ in range(2))
     assert [one.begin_digest(DAY_S), other.begin_digest(DAY_S)] == [True, False]
@@ -125,7 +125,7 @@ def test_one_digest_for_all_processes_in_an_interval(tmp_path: Path) -> None:
 
 
 def test_hashed_queries_leave_no_text(store: UsageStore) -> None:
-    """Equal queries and words have equal digests in one store, and others in another."""
+    """Equal queries and words have equal digests within a store, but not in another store."""
     usage = UsageRecorder(store)
     for query in ("rotate swordfish keys", "Rotate  swordfish keys", "keys of a swordfish"):
         usage.searched("key:ci", answer(query), 0.01)
@@ -147,7 +147,7 @@ def test_hashed_queries_leave_no_text(store: UsageStore) -> None:
 
 
 def test_a_search_is_bounded(store: UsageStore) -> None:
-    """Of a long task with many results, the beginning is kept."""
+    """Only the beginning of a long task, and the first of many results, are kept."""
     usage = UsageRecorder(store, has_queries=True)
     usage.searched("key:" + "c" * 1_000, answer("word " * 6_000, *map(str, range(100))), 0.5)
     assert usage.flush()
@@ -157,8 +157,8 @@ def test_a_search_is_bounded(store: UsageStore) -> None:
     assert (len(event.caller), len(event.hits), event.ms) == (300, 20, 500.0)
 
 
-def test_a_query_being_typed_is_one_search(store: UsageStore) -> None:
-    """On a page, where each letter may search; programs mean each search."""
+def test_a_query_typed_on_a_page_is_one_search(store: UsageStore) -> None:
+    """On a page each letter may start a search; searches of programs are never combined."""
     now = NOW
     usage = UsageRecorder(store, now=lambda: now)
     for query, is_typed in (("no", True), ("notes", True), ("mail", True), ("mail", False)):
@@ -171,10 +171,10 @@ def test_a_query_being_typed_is_one_search(store: UsageStore) -> None:
     assert found == [False, True, False, False, False, False]
 
 
-def test_a_disk_that_hangs_delays_nothing(
+def test_a_hanging_disk_does_not_delay_callers(
     store: UsageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bounded number waits; the others are counted, and the count is recorded."""
+    """A bounded number of events waits; the others are dropped, and their number is recorded."""
     monkeypatch.setattr(recording, "MAX_WAITING", 5)
     hanging, entered = threading.Event(), threading.Event()
     append = store.append
@@ -198,10 +198,10 @@ def test_a_disk_that_hangs_delays_nothing(
     assert sum(one.count for one in events if isinstance(one, LostEvents)) == 15
 
 
-def test_what_cannot_be_written_is_counted(
+def test_events_that_cannot_be_written_are_counted(
     store: UsageStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A warning says so once; later events are recorded again."""
+    """The number of lost events is recorded as soon as the store can be written again."""
     store.path.parent.write_text("a file where the folder should be")
     usage = UsageRecorder(store)
     for _ in range(3):
@@ -216,8 +216,8 @@ def test_what_cannot_be_written_is_counted(
     assert [one.count for one in store.read() if isinstance(one, LostEvents)] == [6]
 
 
-def test_the_thread_ends_when_it_has_nothing_to_do(store: UsageStore) -> None:
-    """And begins again, so that closed projects keep no threads."""
+def test_the_writer_thread_ends_when_idle(store: UsageStore) -> None:
+    """It starts again for the next event, so closed projects keep no threads."""
     usage = UsageRecorder(store)
     for name in ("a", "b"):
         usage.used("key:ci", [name])
@@ -229,17 +229,17 @@ def test_the_thread_ends_when_it_has_nothing_to_do(store: UsageStore) -> None:
 
 
 def test_nothing_is_recorded_without_a_store() -> None:
-    """The setting `off`: no thread, no file."""
+    """With the setting `off`, recording has no effect."""
     usage = UsageRecorder(None)
     usage.searched("key:ci", Answer(query="a", hits=[], threshold=0.3, mode=Mode.HYBRID), 0.1)
     usage.used("key:ci", ["a"])
     assert usage.flush()
 
 
-def test_events_of_a_moment_are_written_together(
+def test_events_within_a_pause_are_written_together(
     store: UsageStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A flush does not wait for the rest of the pause, and many waiting events end it."""
+    """A flush, or half of ``MAX_WAITING`` events, ends the pause early."""
     monkeypatch.setattr(recording, "PAUSE_S", 600.0)
     monkeypatch.setattr(background_writer, "IDLE_S", 600.0)
     monkeypatch.setattr(recording, "MAX_WAITING", 40)

@@ -1,4 +1,4 @@
-"""Laws of subsets: a caller gets the answers of a catalogue without the items that are hidden."""
+"""Laws of visibility: a caller gets the answers of a catalogue without the hidden items."""
 
 import msgspec
 import pytest
@@ -41,7 +41,7 @@ def answers(engine: SearchEngine, text: str) -> list[object]:
 
 
 def explained(engine: SearchEngine, text: str, item: str) -> object:
-    """An explanation, or the words in which it is refused."""
+    """An explanation, or the error."""
     try:
         return explain(engine, Query(text=text), item)
     except RepertoryError as error:
@@ -49,7 +49,7 @@ def explained(engine: SearchEngine, text: str, item: str) -> object:
 
 
 def looked_up(engine: SearchEngine, item: str) -> object:
-    """An item, or the words in which it is refused."""
+    """An item, or the error."""
     try:
         return lookup.item(engine, item)
     except RepertoryError as error:
@@ -57,7 +57,7 @@ def looked_up(engine: SearchEngine, item: str) -> object:
 
 
 def checked(engine: SearchEngine, where: Filter) -> str:
-    """What a filter is refused with."""
+    """The error for a filter; empty if the filter is valid."""
     try:
         filters.checked(where, engine.keywords, lambda: ())
     except RepertoryError as error:
@@ -68,18 +68,18 @@ def checked(engine: SearchEngine, where: Filter) -> str:
 @BOTH_ARMS
 @few
 @given(catalogue=crowded(), text=queries)
-@example(  # a hidden twin would be the hit, and the visible one its duplicate
+@example(  # a hidden copy would be the hit, and the visible one its duplicate
     catalogue=[NOTE, *(hidden(NOTE, number) for number in range(70))], text="add_note"
 )
 @example(  # a hidden pin would take the place of the hit
     catalogue=[NOTE, hidden(skill("ship", "Ship it", pin=("ship it",), is_vouched=True))],
     text="ship it now",
 )
-@example(  # a hidden hit would be good enough, so that nothing is inferred
+@example(  # a hidden hit would be good enough to prevent inference
     catalogue=[SHELL, hidden(skill("git", "Commit all my changes to git"))],
     text="commit all my changes to git",
 )
-@example(  # a hidden successor would take over
+@example(  # a hidden successor would replace its predecessor
     catalogue=[
         skill("roses", "Grows roses", deprecated_by="new-roses"),
         hidden(skill("new-roses", "Cuts them")),
@@ -90,14 +90,14 @@ def checked(engine: SearchEngine, where: Filter) -> str:
     catalogue=[skill("pods", "Debugs zorblaxes"), hidden(skill("zorblux", "Of zorblux"))],
     text="zorblix",
 )
-@example(  # a hidden word, of a part of the index that has a visible item, would be the only one
+@example(  # a word of a hidden item, in a segment with a visible item, would be the only match
     catalogue=[skill("pods", "Debugs zorblat"), NOTE, hidden(skill("other", "Of zorblanz"))],
     text="zorblans",
 )
-def test_every_answer_is_that_of_a_catalogue_without_the_hidden_items(
+def test_every_answer_equals_that_of_a_catalogue_without_the_hidden_items(
     engine: Engine, catalogue: list[Item], text: str
 ) -> None:
-    """Hits, order, confidences, evidence, duplicates, shadowing, inference, numbers, refusals."""
+    """Answers, explanations, look-ups, lists, problems and error messages are equal."""
     subset = seen(engine(catalogue), catalogue)
     visible = [item for item in catalogue if not is_hidden(item)]
     lacking = seen(engine(visible), visible)
@@ -122,8 +122,8 @@ def test_every_answer_is_that_of_a_catalogue_without_the_hidden_items(
 
 
 @BOTH_ARMS
-def test_a_crowd_of_hidden_items_takes_no_place_of_a_candidate(engine: Engine) -> None:
-    """Each arm takes few candidates; with hits removed afterwards, nothing would be left."""
+def test_hidden_items_take_no_places_of_candidates(engine: Engine) -> None:
+    """Each arm has few candidates, so removing hidden hits afterwards would leave nothing."""
     crowd = [
         hidden(tool(f"vault__read_secret_{number}", "Read a secret of the vault"), number)
         for number in range(200)
@@ -137,7 +137,7 @@ def test_a_crowd_of_hidden_items_takes_no_place_of_a_candidate(engine: Engine) -
 
 
 def test_an_item_of_an_unknown_source_is_hidden() -> None:
-    """It may be of a source whose configuration has not arrived yet."""
+    """Its source's configuration may not be known yet."""
     catalogue = [NOTE, SHELL]
     subset = seen(hybrid_engine(catalogue), [NOTE])
     assert [hit.id for hit in subset.search(Query(text="note command", threshold=0.0)).hits] == [
@@ -147,8 +147,8 @@ def test_an_item_of_an_unknown_source_is_hidden() -> None:
     assert subset.hides
 
 
-def test_an_item_that_the_keyword_index_has_not_read_yet_is_hidden() -> None:
-    """Its source may be new, and not for everyone."""
+def test_an_item_that_is_not_yet_in_the_keyword_index_is_hidden() -> None:
+    """It may belong to a new source that is not visible to everyone."""
     whole = hybrid_engine([NOTE, SHELL])
     late = whole.over(
         whole.keywords.updated([SHELL.id], ()),
@@ -165,8 +165,8 @@ def test_an_item_that_the_keyword_index_has_not_read_yet_is_hidden() -> None:
 
 
 @pytest.mark.parametrize("text", ["note", "command"])
-def test_a_subset_that_hides_nothing_is_the_search_itself(text: str) -> None:
-    """It shares the index, and asks the vectors the same."""
+def test_a_subset_that_hides_nothing_uses_the_whole_index(text: str) -> None:
+    """It shares the keyword index and gives the same answers."""
     engine = hybrid_engine([NOTE, SHELL])
     subset = seen(engine, [NOTE, SHELL])
     assert subset.keywords is engine.keywords

@@ -1,4 +1,4 @@
-"""``visible_to`` of a source: how it is read, what it follows, and who learns what."""
+"""``visible_to`` of a source: validation, effects, and what callers can learn."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -35,26 +35,26 @@ OWN, OTHERS = f"repertory_{2 * '12345678'}_words-r1_g1", f"repertory_{2 * '87654
 
 
 @pytest.mark.parametrize("name", ["team-a", "Ops", "a.b@c_d", "équipe", "x" * 64])
-def test_a_group_has_a_name_like_a_keys(name: str) -> None:
-    """Letters, digits and four signs."""
+def test_valid_names_of_groups_are_accepted(name: str) -> None:
+    """Letters of any script, digits, and the signs ``-._@`` are allowed; duplicates are removed."""
     assert checked([name, name]) == (name,)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "a\n", "x" * 65, 1, None, "a,b"])
-def test_another_name_is_refused(name: object) -> None:
-    """The message has the name."""
+def test_an_invalid_name_of_a_group_is_refused(name: object) -> None:
+    """Empty and long names, spaces, other signs, and values that are not text are invalid."""
     with pytest.raises(UsageError, match="A group cannot be named"):
         checked([name])
 
 
-def test_groups_are_bounded() -> None:
-    """As many as anyone needs."""
+def test_the_number_of_groups_is_limited() -> None:
+    """A list with more than ``MAX_GROUPS`` groups is refused."""
     with pytest.raises(UsageError, match="is the limit"):
         checked([f"g{number}" for number in range(MAX_GROUPS + 1)])
 
 
-def test_a_source_without_a_list_is_for_everyone() -> None:
-    """One with a list is for callers who share a group with it."""
+def test_a_source_without_a_list_of_groups_is_visible_to_everyone() -> None:
+    """A source with a list is visible to callers who are in at least one of its groups."""
     assert may_see(NOBODY, ())
     assert not may_see(NOBODY, ["a"])
     assert may_see(frozenset({"b", "c"}), ["a", "b"])
@@ -62,15 +62,15 @@ def test_a_source_without_a_list_is_for_everyone() -> None:
 
 
 @pytest.mark.parametrize("value", [[], "team-a", None, {"a": 1}, ["a b"], [""], [["a"]], True])
-def test_an_invalid_list_is_refused(value: object, tmp_path: Path) -> None:
-    """It would hide nothing, or everything, by mistake."""
+def test_an_invalid_list_of_groups_is_refused(value: object, tmp_path: Path) -> None:
+    """It could hide nothing or everything by mistake."""
     entry = {"type": "skills", "path": "skills", "name": "team", "visible_to": value}
     with pytest.raises(ConfigurationError, match="`visible_to` of the source 'team'"):
         build(entry, tmp_path)
 
 
-def test_the_list_is_of_every_type_and_not_of_the_identity(tmp_path: Path) -> None:
-    """It changes a source, and neither its collection nor its vectors."""
+def test_the_list_of_groups_is_not_part_of_the_identity(tmp_path: Path) -> None:
+    """It makes sources unequal, but keeps the collection and its vectors."""
     entry = {"type": "skills", "path": "skills", "name": "team"}
     (one,) = build(entry, tmp_path)
     (other,) = build({**entry, "visible_to": ["b", "a"]}, tmp_path)
@@ -79,7 +79,7 @@ def test_the_list_is_of_every_type_and_not_of_the_identity(tmp_path: Path) -> No
     assert one.identity() == other.identity()
 
 
-def test_each_server_of_a_configuration_has_the_list(tmp_path: Path) -> None:
+def test_each_server_of_a_configuration_has_the_list_of_groups(tmp_path: Path) -> None:
     """If a server is configured twice, one entry is enough to hide it."""
     write(tmp_path / "mcp.json", '{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}}')
     entry = {"type": "mcp", "config": "mcp.json", "trusted": True}
@@ -89,8 +89,8 @@ def test_each_server_of_a_configuration_has_the_list(tmp_path: Path) -> None:
         assert {one.name: one.visible_to for one in sources} == dict.fromkeys("ab", ("team-a",))
 
 
-def test_a_list_of_groups_outlives_a_file_of_servers_that_cannot_be_read(tmp_path: Path) -> None:
-    """What would stand in for its servers would be visible to all: the last sources stay."""
+def test_an_unreadable_file_of_servers_does_not_make_hidden_sources_visible(tmp_path: Path) -> None:
+    """Its last servers would lose their lists, so with a hidden source the build fails instead."""
     entry = {"type": "mcp", "config": "mcp.json"}
     (tmp_path / "mcp.json").write_text('{"mcpServers": {')
     last = {"vault": {"type": "mcp", "name": "vault"}}
@@ -101,8 +101,8 @@ def test_a_list_of_groups_outlives_a_file_of_servers_that_cannot_be_read(tmp_pat
             build_catalogue([restricted, entry], tmp_path, known=last)
 
 
-def test_a_list_of_groups_outlives_a_found_file_that_cannot_be_read(tmp_path: Path) -> None:
-    """A repository may be beside what was found, and declare servers itself."""
+def test_an_unreadable_discovered_file_does_not_make_hidden_sources_visible(tmp_path: Path) -> None:
+    """The same applies to discovered files, because other entries may declare the servers too."""
     entry = {"type": "mcp", "config": "mcp.json", "trusted": False}
     (tmp_path / "mcp.json").write_text('{"mcpServers": {')
     last = {"vault": {"type": "mcp", "name": "vault"}}
@@ -115,24 +115,24 @@ def test_a_list_of_groups_outlives_a_found_file_that_cannot_be_read(tmp_path: Pa
 
 
 @pytest.mark.parametrize("wrong", [{"visible_to": "team-a"}, {"visible_to": []}, {"odd": 1}])
-def test_an_invalid_hidden_source_is_no_problem_that_all_may_read(
+def test_an_invalid_hidden_source_is_not_reported_to_all_callers(
     tmp_path: Path, wrong: dict[str, object]
 ) -> None:
-    """What is wrong with a configuration is for administrators."""
+    """It is an error for administrators instead of a problem in the catalogue."""
     entry = {"type": "skills", "path": "/srv", "name": "vault", "visible_to": ["team-a"]}
     with pytest.raises(ConfigurationError):
         build_catalogue([{**entry, **wrong}], tmp_path, found=True)
 
 
-def test_a_source_that_waits_for_trust_keeps_its_list(tmp_path: Path) -> None:
-    """Its items stay in the index meanwhile."""
+def test_a_source_that_waits_for_trust_keeps_its_list_of_groups(tmp_path: Path) -> None:
+    """Its items stay in the index while it waits."""
     entry = {"type": "skills", "path": "/srv", "name": "team", "visible_to": ["team-a"]}
     (source,) = withheld_sources([(entry, "It waits.")], tmp_path, {}, [])
     assert source.visible_to == ("team-a",)
 
 
-def test_nobody_else_sees_a_server_whose_file_waits_for_trust(tmp_path: Path) -> None:
-    """Its file is not read then, and others wait, too, of which it may be."""
+def test_a_server_whose_file_waits_for_trust_is_not_shown_to_others(tmp_path: Path) -> None:
+    """Any waiting file may define the server, so the entry with ``visible_to`` gets it."""
     write(tmp_path / "mcp.json", '{"mcpServers": {"vault": {"command": "a"}}}')
     entry = {"type": "mcp", "config": "mcp.json", "trusted": True}
     restricted = {**entry, "visible_to": ["team-a"]}
@@ -146,7 +146,7 @@ def test_nobody_else_sees_a_server_whose_file_waits_for_trust(tmp_path: Path) ->
 
 
 def folder(name: str, *visible_to: str) -> Folder:
-    """A source that some groups may see."""
+    """A source that is visible to some groups, or to everyone."""
     source = Folder(name, "x")
     source.visible_to = visible_to
     return source
@@ -159,15 +159,15 @@ def folder(name: str, *visible_to: str) -> Folder:
         (("a",), ("a",), "first"),
         (("a",), ("b",), "first"),
         ((), ("a",), "first"),
-        (("a",), (), "second"),  # a hidden item takes no place of a visible one
+        (("a",), (), "second"),  # a hidden item does not displace a visible one
         (("a",), ("a", "b"), "second"),
         (("a", "b"), ("a",), "first"),
     ],
 )
-def test_of_two_items_with_one_id_the_one_for_more_callers_stays(
+def test_of_two_items_with_one_id_the_more_visible_one_is_kept(
     first: tuple[str, ...], second: tuple[str, ...], winner: str
 ) -> None:
-    """The problem is about both sources, so only who sees both learns of it."""
+    """The problem names both sources, so only callers who see both learn of it."""
     sources = folder("first", *first), folder("second", *second)
     scanned = [
         ScanResult(
@@ -184,13 +184,13 @@ def test_of_two_items_with_one_id_the_one_for_more_callers_stays(
 
 
 def test_nothing_is_visible_before_a_report() -> None:
-    """Whether a source is restricted is unknown."""
+    """Until the watch service reports, it is unknown which sources are restricted."""
     with pytest.raises(StoreError, match="not known yet"):
         KnownSources().visible(NOBODY)
 
 
-def test_a_caller_learns_of_visible_sources_alone() -> None:
-    """Their order and state, and what is said beside an answer."""
+def test_a_caller_learns_only_of_visible_sources() -> None:
+    """Names, states and notices of hidden sources are left out."""
     sources = known(
         state("vault", "a", error="It is locked.", quarantined=2),
         state("open", error="It is away."),
@@ -207,8 +207,8 @@ def test_a_caller_learns_of_visible_sources_alone() -> None:
     assert "vault" in str(sources.every_notice(1))
 
 
-def test_until_a_configuration_is_searched_its_lists_hide_and_show_nothing_new() -> None:
-    """A name may be that of another source in the collection that is still searched."""
+def test_lists_of_a_new_configuration_reveal_nothing_of_the_searched_index() -> None:
+    """In the index still searched, a name may mean another source: old and new lists both apply."""
     before = KnownSources().after(
         WatchStatus(configuration="1", sources=[state("x", "a"), state("y"), state("gone")]), "1"
     )
@@ -222,8 +222,8 @@ def test_until_a_configuration_is_searched_its_lists_hide_and_show_nothing_new()
     assert between.after(report, "2").visible(NOBODY) == {"x", "new"}
 
 
-def test_a_process_that_starts_meanwhile_learns_of_the_lists_before() -> None:
-    """Else a name that is used again would show what only few may see."""
+def test_a_process_that_starts_during_a_build_learns_the_former_lists() -> None:
+    """Otherwise a reused name would reveal items of a restricted source."""
     old = 16 * "1"
     report = WatchStatus(
         configuration="2",
@@ -239,8 +239,8 @@ def test_a_process_that_starts_meanwhile_learns_of_the_lists_before() -> None:
     assert KnownSources().after(report, "2").visible(NOBODY) == {"x", "new"}
 
 
-def test_a_report_about_another_collection_says_not_who_could_see_this_one() -> None:
-    """Such a report comes back with an old Redis: its names may mean other sources."""
+def test_a_report_about_another_collection_does_not_make_this_one_visible() -> None:
+    """A restored Redis may contain such a report, whose names may mean other sources."""
     report = WatchStatus(
         configuration="2",
         collection=f"repertory_{16 * '1'}_model_g1",
@@ -251,8 +251,8 @@ def test_a_report_about_another_collection_says_not_who_could_see_this_one() -> 
         KnownSources().after(report, 16 * "3").visible(NOBODY)
 
 
-def test_nothing_is_visible_while_nobody_knows_who_could_see_what_is_searched() -> None:
-    """All reports were lost, and the configuration changed meanwhile."""
+def test_nothing_is_visible_while_the_lists_of_the_searched_index_are_unknown() -> None:
+    """All reports were lost, and the configuration has changed since."""
     report = WatchStatus(configuration="2", sources=[state("x"), state("vault", "ops")])
     lost = KnownSources().after(report, "1")
     for _ in range(2):
@@ -267,23 +267,23 @@ def test_nothing_is_visible_while_nobody_knows_who_could_see_what_is_searched() 
 
 
 @pytest.mark.parametrize(("collection", "former"), [(OTHERS, {}), (OWN, {"x": ()}), ("", {})])
-def test_a_watch_that_starts_again_takes_no_new_list_for_an_old_one(
+def test_a_restarted_watch_service_takes_former_lists_only_from_a_matching_report(
     collection: str, former: dict[str, tuple[str, ...]], tmp_path: Path
 ) -> None:
-    """The last report has that of the next index alone, if the one before had lost the old one."""
+    """Only a report about the searched index says who could see its sources."""
     parts = Parts(load({"data_dir": str(tmp_path / "data")}, tmp_path, {}), tmp_path)
     report = WatchStatus(configuration=2 * "12345678", collection=collection, sources=[state("x")])
     report_watch(parts.coordination.status, report)
     assert parts.coordinator(Mock()).status().former == former
 
 
-def test_a_subset_follows_the_index_while_it_is_searched() -> None:
-    """It is made again before the next search; one that no caller searches is not."""
+def test_a_subset_is_rebuilt_with_the_index_while_it_is_in_use() -> None:
+    """It is prepared before the next search, unless no caller has used it lately."""
     items = [skill("bread"), replace(skill("gold"), id="vault/gold", source="vault")]
     sources = known(state("team"), state("vault", "a"))
     before = Subsets(keyword_engine(items), sources)
     first = before.of(NOBODY)
-    assert before.of(frozenset({"b"})) is first  # it is made for what is seen, not for a group
+    assert before.of(frozenset({"b"})) is first  # callers who see the same sources share a subset
     assert before.of(frozenset({"a"})) is not first
     after = Subsets(keyword_engine(items[:1]), sources)
     after.prepare(before)
@@ -295,8 +295,8 @@ def test_a_subset_follows_the_index_while_it_is_searched() -> None:
     assert not idle._subsets
 
 
-def test_nothing_is_prepared_for_callers_who_could_not_be_answered() -> None:
-    """Another engine replaces the one before, although there still is no report."""
+def test_no_subset_is_prepared_for_callers_who_got_an_error() -> None:
+    """A new engine replaces the previous one while there still is no report."""
     before, after = (Subsets(keyword_engine([skill("bread")]), KnownSources()) for _ in range(2))
     with pytest.raises(StoreError, match="It is not known yet"):
         before.of(NOBODY)
@@ -323,16 +323,16 @@ class Moved(Searched):
         return [VectorAnswer(matches=[], scores={}, records=records) for _ in queries]
 
 
-def test_records_that_come_along_are_of_visible_sources() -> None:
-    """The index may be older than the store; what cannot be read is hidden."""
+def test_records_from_a_search_are_limited_to_visible_sources() -> None:
+    """The index may be older than the store; records that cannot be read are hidden too."""
     index = KeywordIndex.empty().updated((), [replace(skill("b"), id="b")])
     seen = VisibleCollection(Moved(), index, frozenset({"team"}), is_filtered=True)
     (answer,) = seen.query([VectorQuery(vector=np.ones(4, np.float32), limit=1)])
     assert {*answer.records} == {*seen.records([item_key("b")])} == {"b"}
 
 
-def test_subsets_are_bounded() -> None:
-    """Those searched last are kept."""
+def test_the_number_of_subsets_is_limited() -> None:
+    """The most recently used subsets are kept."""
     names = [f"s{number}" for number in range(MAX_SUBSETS + 2)]
     subsets = Subsets(keyword_engine([skill("bread")]), known(*(state(one, one) for one in names)))
     for name in names:
@@ -341,10 +341,10 @@ def test_subsets_are_bounded() -> None:
     assert frozenset({names[-1]}) in subsets._subsets
 
 
-def test_many_sets_of_groups_do_not_make_the_server_forget_those_that_ask(
+def test_frequent_callers_stay_cached_among_many_sets_of_groups(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What is visible is looked up again only for those that asked least lately."""
+    """Only the least recently used sets of groups are dropped."""
     monkeypatch.setattr(subsets_module, "MAX_CALLERS", 3)
     subsets = Subsets(keyword_engine([skill("bread")]), known(state("team")))
     often = frozenset({"often"})

@@ -1,4 +1,4 @@
-"""Recognising silent file systems from the list of mounts."""
+"""Recognising file systems that report no changes from the list of mounts."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ a line that is none
         ("/srv/team/local/skills", ""),
         ("/mnt/with space/skills", "fuse.sshfs"),
         ("/data/skills", ""),  # the later mount hides the earlier
-        ("/project", "virtiofs"),  # a part of it
+        ("/project", "virtiofs"),  # a folder below it is on a silent file system
         ("/project/deep/share", "virtiofs"),
         ("/cut", ""),
     ],
@@ -40,7 +40,7 @@ def test_a_folder_is_as_silent_as_its_file_system(tmp_path: Path, folder: str, s
     assert silent_type(folder, mounts(file)) == silent
 
 
-def test_without_a_list_no_folder_is_silent(tmp_path: Path) -> None:
-    """Other systems have no such file."""
+def test_without_a_list_of_mounts_no_folder_is_silent(tmp_path: Path) -> None:
+    """Only Linux has this file."""
     assert mounts(tmp_path / "missing") == []
     assert silent_type("/anywhere", []) == ""

@@ -1,4 +1,4 @@
-"""What a search knows of the sources while the watch service reports, or does not."""
+"""Searches follow the reports of the watch service and notice when they stop."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from repertory.stats import SILENCE_S, WatchStatus, report_watch
 
 
 class Board(MemoryStatus):
-    """A board that can be unavailable, of a machine whose clock is an hour late."""
+    """A status board that can be unavailable, on a machine whose clock is an hour late."""
 
     now = 1_700_000_000.0 - 3_600
     is_away = False
@@ -40,14 +40,14 @@ class Clock:
 
 
 def notices(reports: WatchReports, **how: bool) -> tuple[str, ...]:
-    """What searches say after the next look."""
+    """The notices of searches after the next read of the reports."""
     reports.read("", **{"is_served": True, **how})
     return reports.known.every_notice(1)
 
 
 @pytest.mark.parametrize("loses", ["a report", "the board"])
-def test_searches_say_that_nothing_follows_the_files(loses: str) -> None:
-    """The watch service has ended, or the board is away; they say so until it reports again."""
+def test_searches_say_that_the_watch_service_is_silent(loses: str) -> None:
+    """The notice appears if reports stop or the board is away, until the next report."""
     board, clock = Board(), Clock()
     reports = WatchReports(board, is_shared=True, clock=clock)
     report_watch(board, WatchStatus())
@@ -63,8 +63,8 @@ def test_searches_say_that_nothing_follows_the_files(loses: str) -> None:
     assert notices(reports) == ()
 
 
-def test_a_watch_that_never_reported_is_missed_after_a_while() -> None:
-    """It may be starting."""
+def test_a_watch_service_that_never_reported_is_missed_after_a_while() -> None:
+    """At first there is no notice, because the service may be starting."""
     clock = Clock()
     reports = WatchReports(Board(), is_shared=True, clock=clock)
     assert notices(reports) == ()
@@ -73,11 +73,11 @@ def test_a_watch_that_never_reported_is_missed_after_a_while() -> None:
 
 
 @pytest.mark.parametrize(("shared", "how"), [(True, {"is_served": False}), (False, {})])
-def test_where_no_other_process_watches_none_is_missed(
+def test_without_a_separate_watch_service_none_is_missed(
     shared: bool,
     how: Mapping[str, bool],
 ) -> None:
-    """A command looks at the files itself, and a server of one process ends as a whole."""
+    """A command reads the files itself; in a server of one process, the watch is part of it."""
     clock = Clock()
     reports = WatchReports(Board(), is_shared=shared, clock=clock)
     clock.time += SILENCE_S + 1

@@ -1,4 +1,4 @@
-"""The files of the configuration are followed, however coarse the times of their disk are."""
+"""Changes of configuration files are noticed, even with coarse file times."""
 
 import time
 from pathlib import Path
@@ -12,10 +12,10 @@ from repertory_watch import configuration
 from repertory_watch.configuration import WatchedPaths
 
 
-def test_a_file_may_change_twice_in_a_second(
+def test_a_second_change_within_a_second_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second change has the signature of the first: it is found when the second is over."""
+    """Both changes give the same signature, so a recent file is checked again later."""
     file = tmp_path / "repertory.toml"
     file.write_text("[search]\nlimit = 1\n")
     settings = load({"data_dir": str(tmp_path / "data")}, tmp_path, {})

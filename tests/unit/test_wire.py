@@ -1,4 +1,4 @@
-"""An answer as JSON, and back."""
+"""Encoding and decoding answers as JSON."""
 
 import msgspec
 import pytest
@@ -50,7 +50,7 @@ ANSWER = st.builds(
 
 @given(ANSWER)
 def test_an_answer_is_decoded_unchanged(answer: Answer) -> None:
-    """JSON is read as the same answer, and contract 3's fields are in it, under its names."""
+    """The JSON also contains the fields of contract 3, under the names of the contract."""
     sent = msgspec.json.encode(answer)
     data = msgspec.json.decode(sent)
 
@@ -64,7 +64,7 @@ def test_an_answer_is_decoded_unchanged(answer: Answer) -> None:
 
 
 def test_unknown_fields_are_ignored() -> None:
-    """Another release may send more."""
+    """Another release may send more fields."""
     data = msgspec.to_builtins(Answer(query="x", hits=[], threshold=0.0, mode=Mode.HYBRID))
 
     assert msgspec.convert({**data, "newField": {"a": 1}}, Answer).query == "x"
@@ -74,6 +74,6 @@ def test_unknown_fields_are_ignored() -> None:
     "data", [{}, {"results": 7}, {"results": [{}]}, {"results": [], "mode": 1}]
 )
 def test_an_invalid_answer_is_refused(data: dict[str, object]) -> None:
-    """Nothing is made up."""
+    """Missing and invalid fields are errors and get no defaults."""
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(data, Answer)
