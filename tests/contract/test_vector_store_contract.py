@@ -238,7 +238,9 @@ def test_records_are_unchanged(collection: Collection) -> None:
         (Filter(tags=("unknown",)), set()),
     ],
 )
-def test_filter_semantics(collection: Collection, where: Filter | None, expected: set[str]) -> None:
+def test_all_fields_of_a_filter_must_match(
+    collection: Collection, where: Filter | None, expected: set[str]
+) -> None:
     """Each field of a filter must match one of its values."""
     collection.upsert(
         [
