@@ -121,7 +121,7 @@ def test_an_item_that_fails_during_a_removal_stays_failed(
 
 
 def test_everything_is_forgiven_at_once(failures: Failures) -> None:
-    """Clearing counts all failed items and all failures without items, and forgets both."""
+    """Clearing forgets all failures and failed items, and returns the previous count."""
     assert failures.clear() == 0
     failures.add(failure(1, items={"a": "1", "b": "1", "c": "1"}))
     failures.add(failure(2, items={}))

@@ -88,7 +88,7 @@ def test_callers_get_copies_of_reports(status: StatusBoard) -> None:
 
 
 def test_counters_add_up(status: StatusBoard) -> None:
-    """Counters start at zero and may be integers or fractions."""
+    """Counters may be integers or fractions, and are missing before their first count."""
     assert status.counters() == {}
     status.count({})
     status.count({"texts": 3, "seconds": 0.25})

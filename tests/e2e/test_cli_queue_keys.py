@@ -42,7 +42,7 @@ def test_a_configured_server_is_required(own: Cli, tmp_path: Path) -> None:
 
 
 def test_a_server_is_used_from_any_folder(user: Cli, served: Path, tmp_path: Path) -> None:
-    """The server's user needs only its URL, others a key; both cannot choose its sources."""
+    """A server's user needs only its URL, others also a key; `index` takes no paths there."""
     url = note_of(user, served).url
     asked = {"REPERTORY_SERVER_URL": url}
     done = user.run(tmp_path, "search", "bake bread", **asked)

@@ -429,7 +429,7 @@ def test_no_signal_is_lost_while_modules_are_imported(
     ("before", "noted"), [("SIG_DFL", [signal.SIGHUP]), ("SIG_IGN", [])], ids=["alone", "nohup"]
 )
 def test_nohup_keeps_a_server_running(before: str, noted: list[int]) -> None:
-    """A server that was started with nohup ignores SIGHUP."""
+    """Under nohup, SIGHUP stays ignored instead of ending a server."""
     program = f"""
 import os, signal
 from repertory_query.signals import termination_signals
