@@ -247,7 +247,7 @@ def test_an_item_is_found_by_its_unique_name(backend: Backend) -> None:
 
 @pytest.mark.parametrize("item", ["project/key-rotaton", "key-rotaton"])
 def test_an_unknown_item_is_an_error(backend: Backend, item: str) -> None:
-    """Its message suggests similar ids."""
+    """An error of an unknown item suggests similar ids."""
     with pytest.raises(UnknownItemError, match="did you mean project/key-rotation"):
         backend.item(item)
     with pytest.raises(UnknownItemError, match="did you mean project/key-rotation"):

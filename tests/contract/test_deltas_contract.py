@@ -139,7 +139,7 @@ def test_trimming_is_a_gap_for_readers_that_lag(
     for number in range(before, before + after):
         deltas.announce(name, {f"item {number}": "1"})
     assert deltas.length(name) == before - cut + after
-    deltas.trim(name, positions[0])  # trimming to an older position changes nothing
+    deltas.trim(name, positions[0])  # trimming up to an older position changes nothing
     for number, position in enumerate(positions):
         delta = deltas.since(name, position)
         assert delta.gap == (number < cut)

@@ -237,7 +237,7 @@ def test_adding_says_that_it_trusts_a_found_file(
 def test_clean_removes_unused_fetched_content(
     own: Cli, project: Path, repository: Repository
 ) -> None:
-    """Fetched content is removed only after no project uses it."""
+    """Fetched content is removed only when no project uses it any more."""
     assert own.run(project, "add", str(repository.path), "--yes").returncode == 0
     [content] = [one for one in (own.data / "fetched").iterdir() if one.name != "users"]
     past = time.time() - 3_600

@@ -105,7 +105,7 @@ def test_shell_completion_offers_no_dangerous_names(
 
 
 def test_the_main_help_lists_commands_and_exit_codes(cli: Cli, tmp_path: Path) -> None:
-    """It names every command and every exit code."""
+    """The main help has every command or group, and a list of exit codes."""
     done = cli.run(tmp_path, "--help")
 
     for word in (*{command.split()[0] for command in COMMANDS}, "Exit codes:", "  70  "):
@@ -115,7 +115,7 @@ def test_the_main_help_lists_commands_and_exit_codes(cli: Cli, tmp_path: Path) -
 def test_version_and_completion(cli: Cli, tmp_path: Path) -> None:
     """The version is one line; a completion script is shown for the current shell."""
     assert cli.run(tmp_path, "--version").stdout.startswith("repertory ")
-    line = f"{shlex.join(COMMAND)} --show-completion; exit $?"  # or bash would exec it
+    line = f"{shlex.join(COMMAND)} --show-completion; exit $?"  # `exit` keeps bash from exec
     shown = subprocess.check_output(["bash", "-c", line], env=cli.environment, text=True)
     assert "_REPERTORY_COMPLETE" in shown
 

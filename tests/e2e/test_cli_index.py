@@ -78,7 +78,7 @@ def test_a_missing_path_is_exit_code_2(cli: Cli, project: Path) -> None:
 
 
 def test_an_impossible_data_directory_is_exit_code_4(cli: Cli, project: Path) -> None:
-    """A file in its place is reported in one line by every command."""
+    """A file in place of the data directory is a one-line error of every command."""
     file = project / "handbook.md"
     for arguments in (["index"], ["search", "x"], ["index", "tools"], ["rebuild"], ["stats"]):
         done = cli.run(project, *arguments, "--data-dir", file)

@@ -90,7 +90,7 @@ def test_json_has_the_fields_of_the_contract(cli: Cli, indexed: Path) -> None:
 
 
 def test_explain_shows_the_parts_of_a_confidence(cli: Cli, indexed: Path) -> None:
-    """Each hit has its probability, the evidence of either arm, and its ranks."""
+    """Each hit has its probability, semantic and keyword evidence, and ranks."""
     done = cli.run(indexed, "search", "reed the contents", "--explain")
 
     for part in ("probability", "semantic", "cosine", "keyword", "rank 1", "mode hybrid"):

@@ -242,7 +242,7 @@ def test_other_directories_do_not_use_the_server(user: Cli, project: Path) -> No
 
 
 def test_a_command_for_another_index_does_not_use_the_server(user: Cli, served: Path) -> None:
-    """Another model, another configuration file and --no-cache apply to one command."""
+    """With another model or configuration, or --no-cache, a command indexes by itself."""
     (served.parent / "other.toml").write_text('[[sources]]\ntype = "tools"\npath = "tools"\n')
     for arguments in (["--no-cache"], ["--config", "../other.toml"], ["--model", "unknown/none"]):
         done = user.run(served, "search", "read_file", *arguments)

@@ -260,7 +260,7 @@ def test_a_session_cannot_be_used_after_a_fork(embedded: Opening) -> None:
         assert session.search("read_file").hits[0].id == "files__read_file"
 
 
-def test_two_sessions_of_a_directory_in_one_program_are_named(tmp_path: Path) -> None:
+def test_a_second_session_of_a_directory_is_degraded(tmp_path: Path) -> None:
     """A second session of a directory is degraded and advises to share the first."""
     folder = make_project(tmp_path / "project")
     data = str(tmp_path / "data")
@@ -296,7 +296,7 @@ def test_several_items_are_read_in_one_call(opening: Opening) -> None:
 
 
 def test_a_key_is_sent_only_to_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key of the environment is sent only to the server that the environment names."""
+    """A key of the environment is for the server named there, never for the user's own."""
     team, other, own = (f"http://{name}.example:7700" for name in ("team", "other", "own"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("REPERTORY_DATA_DIR", str(tmp_path / "data"))
