@@ -1,4 +1,4 @@
-"""Fixtures of several contracts."""
+"""Fixtures shared by several contract tests."""
 
 import uuid
 from collections.abc import Callable
@@ -8,5 +8,5 @@ import pytest
 
 @pytest.fixture
 def collection() -> Callable[[], str]:
-    """Names of collections that were never used."""
+    """Make a new, unused collection name at each call."""
     return lambda: f"repertory_{uuid.uuid4().hex[:16]}_minilm-r1_g1"

@@ -1,4 +1,4 @@
-"""What every ``Backend`` does: one-shot, in a server, over HTTP, and following a server."""
+"""The contract of ``Backend``: one-shot, in a server, over HTTP, and with failover."""
 
 import hashlib
 import json
@@ -54,7 +54,7 @@ def make_project(folder: Path, url: str) -> Path:
 
 @contextmanager
 def failover(url: str, project: Path, **flags: object) -> Iterator[Failover]:
-    """A backend that follows the server at a URL."""
+    """A failover backend that uses the server at a URL."""
     settings = settings_of(project, server_url=url, **flags)
     backend, stopping = Failover(settings, project), list[int]()
     thread = threading.Thread(target=backend.run, args=(stopping,))
@@ -68,7 +68,7 @@ def failover(url: str, project: Path, **flags: object) -> Iterator[Failover]:
 
 @contextmanager
 def opened(adapter: str, root: Path, callee: str, *, calls: bool) -> Iterator[Backend]:
-    """One adapter on a project that is indexed, with the MCP server at ``callee``."""
+    """One adapter on an indexed project with the MCP server at ``callee``."""
     project = make_project(root / "project", callee)
     flags = {"mcp_config": [str(project / "mcp.json")], "allow_calls": calls}
     with pytest.MonkeyPatch.context() as patch:
@@ -102,7 +102,7 @@ def callee() -> Iterator[str]:
 def backend(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, callee: str
 ) -> Iterator[Backend]:
-    """Each adapter in turn, which does not allow calls."""
+    """Each adapter in turn, without calls."""
     root = tmp_path_factory.mktemp("backend")
     with opened(request.param, root, callee, calls=False) as backend:
         yield backend
@@ -112,7 +112,7 @@ def backend(
 def calling(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, callee: str
 ) -> Iterator[Backend]:
-    """Each adapter in turn, which allows calls; at the end it is closed, and closed again."""
+    """Each adapter in turn, with calls; closing it twice is allowed."""
     root = tmp_path_factory.mktemp("calling")
     with opened(request.param, root, callee, calls=True) as backend:
         yield backend
@@ -132,8 +132,8 @@ def test_a_search_finds_the_best_first(backend: Backend) -> None:
     assert not answer.degraded
 
 
-def test_a_long_task_is_searched(backend: Backend) -> None:
-    """A server gets it in a body: a proxy before it would refuse so long an address."""
+def test_a_long_query_is_searched(backend: Backend) -> None:
+    """A long query is found; clients send it in a body, as proxies limit the length of URLs."""
     short = Query(text="rotate API keys", where=Filter(kinds=("skill",)), threshold=0.0)
     long = msgspec.structs.replace(short, text=short.text + " 很" * 1_000)
     assert [hit.id for hit in backend.search(long).hits][:1] == ["project/key-rotation"]
@@ -148,7 +148,7 @@ def test_a_long_task_is_searched(backend: Backend) -> None:
         (Filter(servers=("desk",)), {Kind.TOOL}),
     ],
 )
-def test_filters_hold(backend: Backend, where: Filter, kinds: set[Kind]) -> None:
+def test_searches_and_lists_are_filtered(backend: Backend, where: Filter, kinds: set[Kind]) -> None:
     """Searches and lists return only items that pass a filter."""
     listed = backend.entries(where)
     assert {entry.kind for entry in listed} == kinds
@@ -167,7 +167,7 @@ def test_filters_hold(backend: Backend, where: Filter, kinds: set[Kind]) -> None
 def test_an_unknown_value_of_a_filter_is_a_usage_error(
     backend: Backend, where: Filter, message: str
 ) -> None:
-    """The message has the known values, the closest first."""
+    """The message lists the known values, the closest first."""
     for ask in (
         lambda: backend.entries(where),
         lambda: backend.search(Query(text="write", where=where)),
@@ -178,7 +178,7 @@ def test_an_unknown_value_of_a_filter_is_a_usage_error(
 
 
 def test_an_invalid_query_is_a_usage_error(backend: Backend) -> None:
-    """A limit that is out of range, and an empty query, are refused in words."""
+    """An empty query and a limit out of range are refused with a sentence."""
     for query in (Query(text="keys", limit=0), Query(text="  ")):
         with pytest.raises(UsageError, match=r"[.]$"):
             backend.search(query)
@@ -195,7 +195,7 @@ def test_an_explanation_agrees_with_the_search(backend: Backend) -> None:
 
 
 def test_entries_are_listed_by_id(backend: Backend) -> None:
-    """All items in the order of their ids, as many as the statistics count."""
+    """All items that the statistics count are listed, ordered by id."""
     ids = [entry.id for entry in backend.entries()]
     assert ids == sorted(ids)
     assert len(ids) == backend.stats().items
@@ -204,7 +204,7 @@ def test_entries_are_listed_by_id(backend: Backend) -> None:
 
 @pytest.mark.parametrize("where", [Filter(), Filter(kinds=("skill", "tool"))])
 def test_pages_are_parts_of_the_list(backend: Backend, where: Filter) -> None:
-    """By place, or after an id, which need not be in the list."""
+    """A page starts at an offset or after an id, which need not exist."""
     ids = [entry.id for entry in backend.entries(where)]
     for size in (1, 2, len(ids)):
         pages = [backend.page(where, size, offset) for offset in range(0, len(ids), size)]
@@ -216,7 +216,7 @@ def test_pages_are_parts_of_the_list(backend: Backend, where: Filter) -> None:
 
 
 def test_the_contents_are_counted(backend: Backend) -> None:
-    """By kind and source; a server is asked for nothing else."""
+    """The contents are counts by kind and source, with the setting of calls and a skill hash."""
     found = backend.contents()
     counts = Counter((entry.kind.value, entry.source) for entry in backend.entries())
     counted = {
@@ -227,8 +227,8 @@ def test_the_contents_are_counted(backend: Backend) -> None:
     assert found.skills == backend.contents().skills != f"{0:016x}"
 
 
-def test_items_are_whole(backend: Backend) -> None:
-    """Items come alone or together, whatever their ids; unknown ids are left out of a batch."""
+def test_items_are_read_alone_and_in_batches(backend: Backend) -> None:
+    """Items are read alone or in batches with any ids; a batch leaves out unknown ids."""
     ids = [entry.id for entry in backend.entries()]
     found = backend.items([*ids, "no/such", "no/such"])
     assert set(found) == set(ids)
@@ -239,7 +239,7 @@ def test_items_are_whole(backend: Backend) -> None:
 
 
 def test_an_item_is_found_by_its_unique_name(backend: Backend) -> None:
-    """In any spelling of the name."""
+    """An item is found by its id or any spelling of its unique name."""
     for name in ("key-rotation", "Key rotation", "project/key-rotation"):
         assert backend.item(name).id == "project/key-rotation"
     assert backend.item("add").id == "desk__add"
@@ -247,7 +247,7 @@ def test_an_item_is_found_by_its_unique_name(backend: Backend) -> None:
 
 @pytest.mark.parametrize("item", ["project/key-rotaton", "key-rotaton"])
 def test_an_unknown_item_is_an_error(backend: Backend, item: str) -> None:
-    """Its message suggests similar ids."""
+    """An error of an unknown item suggests similar ids."""
     with pytest.raises(UnknownItemError, match="did you mean project/key-rotation"):
         backend.item(item)
     with pytest.raises(UnknownItemError, match="did you mean project/key-rotation"):
@@ -255,7 +255,7 @@ def test_an_unknown_item_is_an_error(backend: Backend, item: str) -> None:
 
 
 def test_skills_and_tools_are_linked(backend: Backend) -> None:
-    """In both directions, also in explanations; an unknown item is an error."""
+    """Links are read from skills and tools, and in explanations; an unknown item is an error."""
     needing = Links(needs=("desk__add",), missing=("mcp__desk__send",))
     assert backend.links("project/release-notes") == needing
     assert backend.explain(TYPED, "release-notes").links == needing
@@ -268,7 +268,7 @@ def test_skills_and_tools_are_linked(backend: Backend) -> None:
 
 
 def test_a_skill_has_files(backend: Backend) -> None:
-    """Their bytes come one by one; unknown skills are left out, unknown files are errors."""
+    """Files are listed by skill and read one by one; an unknown file is an error."""
     content, place = "Grüße".encode(), "references/form.md"
     ids = ["project/release-notes", "project/key-rotation", "desk__add", "no/such"]
     found = backend.skill_files(ids)
@@ -303,7 +303,7 @@ def test_the_project_is_searched(backend: Backend) -> None:
 
 
 def test_calls_are_off_by_default(backend: Backend) -> None:
-    """A call is refused, and says how to allow it."""
+    """A call is refused with a message that names the flag."""
     assert not backend.calls_allowed
     assert not backend.stats().calls_allowed
     with pytest.raises(CallsOffError, match="--allow-calls"):
@@ -311,7 +311,7 @@ def test_calls_are_off_by_default(backend: Backend) -> None:
 
 
 def test_a_call_returns_the_result(calling: Backend) -> None:
-    """A tool is called by its id; its name, wrong arguments and unknown tools are errors."""
+    """A tool is called by its id; a name, an unknown id and wrong arguments are errors."""
     assert calling.calls_allowed
     result = calling.call("desk__add", {"first": 1, "second": 2})
     assert result.structured_content == {"result": 3}
@@ -324,7 +324,7 @@ def test_a_call_returns_the_result(calling: Backend) -> None:
 
 
 def test_statistics_count_the_sources(backend: Backend) -> None:
-    """Items are counted in all and by source; nothing is being built or waits."""
+    """Items are counted in total and by source; no build or job is pending."""
     stats = backend.stats()
     items = {source.name: source.items for source in stats.sources}
     assert items["project"] == 3
@@ -337,7 +337,7 @@ def test_statistics_count_the_sources(backend: Backend) -> None:
     assert not stats.missing
 
 
-def test_an_indexed_backend_stays_as_it_is(backend: Backend) -> None:
+def test_indexing_again_changes_nothing(backend: Backend) -> None:
     """Indexing again changes nothing."""
     before = backend.stats()
     backend.ensure_indexed()
@@ -346,5 +346,5 @@ def test_an_indexed_backend_stays_as_it_is(backend: Backend) -> None:
 
 
 def test_the_gateway_is_a_url(backend: Backend) -> None:
-    """Generated TypeScript calls tools there."""
+    """The gateway is the URL at which generated TypeScript calls tools."""
     assert backend.gateway.startswith("http://")

@@ -1,4 +1,4 @@
-"""What every adapter of ``Claims`` does: run in memory and on a real Redis."""
+"""The contract of ``Claims``, tested in memory and on a real Redis."""
 
 import threading
 from types import SimpleNamespace
@@ -15,14 +15,14 @@ from tests.support.redis_server import RedisProcess
 
 @pytest.fixture(params=["memory", "redis"])
 def claims(request: pytest.FixtureRequest) -> Claims:
-    """Claims of one process."""
+    """Each adapter in turn, with the claims of one process."""
     if request.param == "memory":
         return MemoryClaims()
     return RedisClaims(RedisServer(request.getfixturevalue("redis_server").url))
 
 
 def test_a_name_is_claimed_once(claims: Claims) -> None:
-    """A name is claimed once until it is released; asking for it twice at once is asking once."""
+    """A name can be claimed again only after its release or end; duplicate names are allowed."""
     assert claims.take([], 60) == set()
     assert claims.take(["a", "b", "a"], 60) == {"a", "b"}
     assert claims.take(["a", "c"], 60) == {"c"}
@@ -49,8 +49,8 @@ def test_claims_are_exclusive(claims: Claims, steps: list[tuple[bool, set[str]]]
     claims.release(held)
 
 
-def test_threads_never_have_the_same_claim(claims: Claims) -> None:
-    """Of many threads that ask at once, one gets each name."""
+def test_threads_never_share_a_claim(claims: Claims) -> None:
+    """When many threads claim the same names, each name goes to one thread."""
     names = [f"text {number}" for number in range(50)]
     taken: list[str] = []
     together = threading.Barrier(8)
@@ -68,8 +68,8 @@ def test_threads_never_have_the_same_claim(claims: Claims) -> None:
     assert sorted(taken) == sorted(names)
 
 
-def test_claims_in_memory_end() -> None:
-    """A claim that is not released can be taken when its time is over."""
+def test_claims_in_memory_expire() -> None:
+    """An unreleased claim can be taken by others after its time to live."""
     now = SimpleNamespace(time=0.0)
     claims = MemoryClaims(lambda: now.time)
     claims.take(["a"], 10)
@@ -79,8 +79,8 @@ def test_claims_in_memory_end() -> None:
     assert claims.take(["a"], 10) == {"a"}
 
 
-def test_claims_in_redis_end_and_have_an_owner(redis_server: RedisProcess) -> None:
-    """A claim has a time to live; no other process can release it, or take it before."""
+def test_claims_in_redis_expire_and_have_an_owner(redis_server: RedisProcess) -> None:
+    """Until a claim expires, other processes can neither take nor release it, but can end it."""
     one, other = (RedisClaims(RedisServer(redis_server.url)) for _ in range(2))
     assert one.take(["a"], 0.5) == {"a"}
     server = RedisServer(redis_server.url)

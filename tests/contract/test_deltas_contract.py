@@ -1,4 +1,4 @@
-"""What every adapter of ``Deltas`` does: run in memory and on a real Redis."""
+"""The contract of ``Deltas``, tested in memory and on a real Redis."""
 
 import threading
 from collections.abc import Callable
@@ -24,7 +24,7 @@ WEEK_S = 604_800
 
 @pytest.fixture(params=["memory", "redis"])
 def make(request: pytest.FixtureRequest) -> Callable[[int], Deltas]:
-    """Makes each adapter in turn, with a limit of announcements."""
+    """Make each adapter in turn, with a given limit of announcements."""
     if request.param == "memory":
         return MemoryDeltas
     server = RedisServer(request.getfixturevalue("redis_server").url)
@@ -33,12 +33,12 @@ def make(request: pytest.FixtureRequest) -> Callable[[int], Deltas]:
 
 @pytest.fixture
 def deltas(make: Callable[[int], Deltas]) -> Deltas:
-    """Streams of collections."""
+    """Each adapter in turn, with the default limit."""
     return make(MAX_ANNOUNCEMENTS)
 
 
 def test_announcements_are_read(deltas: Deltas, collection: Callable[[], str]) -> None:
-    """A reader gets all announcements after its position in one delta, and each only once."""
+    """One delta has all announcements of the collection after the reader's position."""
     name = collection()
     start = deltas.position(name)
     deltas.announce(name, {"a": "1", "b": "1"})
@@ -53,7 +53,7 @@ def test_announcements_are_read(deltas: Deltas, collection: Callable[[], str]) -
 
 
 def test_an_empty_announcement_does_nothing(deltas: Deltas, collection: Callable[[], str]) -> None:
-    """Announcing no items leaves no trace; an unused stream is no gap."""
+    """An announcement without items is not stored; an unused stream has no gap."""
     name = collection()
     assert deltas.length(name) == 0
     position = deltas.position(name)
@@ -67,10 +67,10 @@ def test_an_empty_announcement_does_nothing(deltas: Deltas, collection: Callable
     "position",
     ["", "17", "life-3", "/-1", "x/1-0", "a-99999999999999999999", "\ud800-1", "-\n", "0-0"],
 )
-def test_a_position_that_the_stream_did_not_give_is_a_gap(
+def test_an_invalid_position_is_a_gap(
     deltas: Deltas, collection: Callable[[], str], position: str
 ) -> None:
-    """So is an empty or invalid one; the delta says where to go on."""
+    """An unknown, empty or invalid position is a gap; the delta has the position to go on from."""
     name = collection()
     deltas.announce(name, {"a": "1"})
     delta = deltas.since(name, position)
@@ -84,7 +84,7 @@ def test_a_position_that_the_stream_did_not_give_is_a_gap(
 def test_a_position_of_another_stream_is_a_gap(
     deltas: Deltas, collection: Callable[[], str]
 ) -> None:
-    """Positions are of one collection."""
+    """A position is valid only for its collection."""
     one, other = collection(), collection()
     deltas.announce(one, {"a": "1"})
     deltas.announce(other, {"a": "1"})
@@ -101,12 +101,12 @@ def test_a_position_of_another_stream_is_a_gap(
         max_size=12,
     )
 )
-def test_any_chunking_gives_the_same(
+def test_any_chunking_gives_the_same_union(
     deltas: Deltas,
     collection: Callable[[], str],
     steps: list[dict[str, str] | str],
 ) -> None:
-    """However often a stream is read in between, the union of the deltas is the same."""
+    """The union of the deltas does not depend on how often the stream is read."""
     name = collection()
     position = start = deltas.position(name)
     union: dict[str, str] = {}
@@ -139,7 +139,7 @@ def test_trimming_is_a_gap_for_readers_that_lag(
     for number in range(before, before + after):
         deltas.announce(name, {f"item {number}": "1"})
     assert deltas.length(name) == before - cut + after
-    deltas.trim(name, positions[0])  # an older position brings nothing back and takes nothing away
+    deltas.trim(name, positions[0])  # trimming up to an older position changes nothing
     for number, position in enumerate(positions):
         delta = deltas.since(name, position)
         assert delta.gap == (number < cut)
@@ -147,8 +147,8 @@ def test_trimming_is_a_gap_for_readers_that_lag(
             assert set(delta.hashes) == {f"item {n}" for n in range(number, before + after)}
 
 
-def test_a_dropped_stream_is_another(deltas: Deltas, collection: Callable[[], str]) -> None:
-    """Positions in a dropped stream are gaps in its successor, however long that grows."""
+def test_a_drop_invalidates_all_positions(deltas: Deltas, collection: Callable[[], str]) -> None:
+    """Positions of a dropped stream are gaps in the new stream of the same collection."""
     name = collection()
     deltas.drop(name)
     empty = deltas.position(name)
@@ -164,7 +164,7 @@ def test_a_dropped_stream_is_another(deltas: Deltas, collection: Callable[[], st
 
 
 def test_a_stream_is_bounded(make: Callable[[int], Deltas], collection: Callable[[], str]) -> None:
-    """The oldest announcements go when nothing trims them; a reader that lags so far sees a gap."""
+    """Without trimming, the oldest announcements are dropped, which is a gap for slow readers."""
     deltas, name = make(100), collection()
     start = deltas.position(name)
     for _ in range(99):
@@ -195,7 +195,7 @@ def test_a_reader_that_waits_is_woken(deltas: Deltas, collection: Callable[[], s
 
 
 def test_waiting_times_out(deltas: Deltas, collection: Callable[[], str]) -> None:
-    """A reader gets an empty delta when its time is over; a gap comes at once."""
+    """After the timeout a reader gets an empty delta; a gap is returned at once."""
     name = collection()
     position = deltas.position(name)
     assert deltas.since(name, position, wait=0.05) == deltas.since(name, position)
@@ -203,7 +203,7 @@ def test_waiting_times_out(deltas: Deltas, collection: Callable[[], str]) -> Non
 
 
 def test_a_reader_that_waits_sees_a_drop(deltas: Deltas, collection: Callable[[], str]) -> None:
-    """A stream that is lost while a reader waits is a gap to it, well before its time is over."""
+    """A waiting reader gets a gap as soon as the stream is dropped, before the timeout."""
     name = collection()
     deltas.announce(name, {"a": "1"})
     position = deltas.position(name)
@@ -217,8 +217,8 @@ def test_a_reader_that_waits_sees_a_drop(deltas: Deltas, collection: Callable[[]
     assert found == [True]
 
 
-def test_writers_at_once_lose_nothing(deltas: Deltas, collection: Callable[[], str]) -> None:
-    """Several readers get all that threads announce at the same time, without a gap."""
+def test_concurrent_writers_lose_nothing(deltas: Deltas, collection: Callable[[], str]) -> None:
+    """Several readers get all announcements of concurrent writers, without a gap."""
     name = collection()
     start = deltas.position(name)
     everything = {f"{writer} {number}" for writer in range(4) for number in range(25)}
@@ -246,7 +246,10 @@ def test_writers_at_once_lose_nothing(deltas: Deltas, collection: Callable[[], s
 
 
 def test_streams_in_redis_expire(redis_server: RedisProcess) -> None:
-    """A stream lives for a week after it was asked for, and after each announcement."""
+    """A stream lives for a week after its creation and after each announcement.
+
+    Reading and trimming do not renew the time to live.
+    """
     server = RedisServer(redis_server.url)
     deltas = RedisDeltas(server)
     position = deltas.position("c")
@@ -267,7 +270,7 @@ def test_streams_in_redis_expire(redis_server: RedisProcess) -> None:
 def test_a_damaged_announcement_is_a_gap(
     redis_server: RedisProcess, fields: dict[Any, Any]
 ) -> None:
-    """It counts as lost; readers continue after it."""
+    """An unreadable announcement is a gap, and readers continue after it."""
     server = RedisServer(redis_server.url)
     deltas = RedisDeltas(server)
     position = deltas.position("c")

@@ -1,4 +1,4 @@
-"""The contract of an embedding engine, on both engines, with the weights of installed packages."""
+"""The contract of ``EmbeddingEngine``, tested on both engines with installed weights."""
 
 import re
 import sys
@@ -37,7 +37,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Format, str], EmbeddingEngine]:
-    """Builds an engine, once for each format and prefix."""
+    """Build an engine, once for each format and prefix."""
     data_dir = tmp_path_factory.mktemp("data")
     built: dict[tuple[Format, str], EmbeddingEngine] = {}
 
@@ -78,7 +78,7 @@ def engine(
 
 @pytest.fixture(scope="module")
 def embedded() -> Callable[[EmbeddingEngine], Vectors]:
-    """Gives the vectors of the texts by an engine, which embeds them once."""
+    """Return an engine's vectors of the texts, which it embeds only once."""
     known: dict[EmbeddingEngine, Vectors] = {}
 
     def vectors(engine: EmbeddingEngine) -> Vectors:
@@ -98,15 +98,15 @@ def expected(engine: EmbeddingEngine, embedded: Callable[[EmbeddingEngine], Vect
 def test_rows_are_unit_vectors_of_the_models_dimension(
     engine: EmbeddingEngine, expected: Vectors
 ) -> None:
-    """Shape, type and length follow the port."""
+    """Rows are unit float32 vectors of the model's dimension."""
     assert expected.shape == (len(TEXTS), engine.model.dimension)
     assert expected.dtype == np.float32
     assert np.allclose(np.linalg.norm(expected, axis=1), 1, atol=1e-5)
     assert engine.device == "cpu"
 
 
-def test_vectors_come_in_the_order_of_the_texts(engine: EmbeddingEngine, expected: Vectors) -> None:
-    """Each row belongs to its text, whatever the batches."""
+def test_vectors_are_in_the_order_of_the_texts(engine: EmbeddingEngine, expected: Vectors) -> None:
+    """Each row belongs to its text, also if the texts are sorted into batches."""
     backwards = engine.embed_texts(TEXTS[::-1])[::-1]
     cosines = (expected * backwards).sum(1)
     assert cosines.min() >= 0.999
@@ -118,19 +118,17 @@ def test_a_vector_does_not_depend_on_its_batch(engine: EmbeddingEngine, expected
     assert (alone * expected).sum(1).min() >= 0.999
 
 
-def test_an_engine_that_rested_gives_the_same_vectors(
-    engine: EmbeddingEngine, expected: Vectors
-) -> None:
-    """What was given back is taken again."""
+def test_freeing_memory_changes_no_vector(engine: EmbeddingEngine, expected: Vectors) -> None:
+    """Freed memory is allocated again, with the same results."""
     engine.free_memory()
     assert (engine.embed_texts(TEXTS) * expected).sum(1).min() >= 0.999
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the memory of its own")
-def test_the_memory_of_a_few_texts_is_given_back_by_a_rest(
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc/self/status")
+def test_free_memory_returns_the_memory_of_a_few_texts(
     build: Callable[[Format, str], EmbeddingEngine],
 ) -> None:
-    """ONNX Runtime keeps it until then, for the next ones: a save would take longer."""
+    """ONNX Runtime keeps its memory for the next texts until ``free_memory`` returns it."""
     engine = build(Format.ONNX, "")
 
     def own() -> int:
@@ -148,37 +146,37 @@ def test_the_memory_of_a_few_texts_is_given_back_by_a_rest(
 
 
 def test_no_texts_give_no_vectors(engine: EmbeddingEngine) -> None:
-    """The shape still has the model's dimension."""
+    """The empty result still has the model's dimension."""
     assert engine.embed_texts([]).shape == (0, engine.model.dimension)
 
 
 def test_an_empty_text_is_allowed(engine: EmbeddingEngine) -> None:
-    """It has a unit vector like any other."""
+    """Empty and blank texts have unit vectors like any other text."""
     vectors = engine.embed_texts(["", "something", " \n"])
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
-def test_a_query_whose_words_the_model_does_not_know_is_zero(engine: EmbeddingEngine) -> None:
-    """It is like no text, and unlike none; the others of its batch are embedded."""
+def test_a_query_of_unknown_words_is_zero(engine: EmbeddingEngine) -> None:
+    """A query of unknown words has a zero vector; others of its batch are embedded."""
     vectors = engine.embed_queries(["weather", "ใบแจ้งหนี้", "погода в городе"])
     assert np.linalg.norm(vectors, axis=1).round(3).tolist() == [1, 0, 0]
 
 
 def test_a_long_text_is_cut_at_the_models_limit(engine: EmbeddingEngine) -> None:
-    """Tokens beyond 256 change nothing; tokens beyond 128 do."""
-    words = " ".join(["garden"] * 200 + ["engine"] * 54)  # and two special tokens
+    """Tokens after the 256th change nothing; tokens after the 128th do."""
+    words = " ".join(["garden"] * 200 + ["engine"] * 54)  # 256 tokens with two special ones
     full, cut, half = engine.embed_texts([words + " rocket" * 100_000, words, "garden " * 126])
     assert full @ cut >= 0.9999
     assert full @ half < 0.999
 
 
-def test_texts_that_unicode_does_not_allow_are_embedded(engine: EmbeddingEngine) -> None:
+def test_invalid_unicode_is_embedded(engine: EmbeddingEngine) -> None:
     """Lone surrogates and control characters are no error."""
     assert np.isfinite(engine.embed_texts(["\ud800 half a character", "\0\x1b[31m"])).all()
 
 
 def test_a_query_has_one_vector(engine: EmbeddingEngine) -> None:
-    """Without a prefix it is the vector of the text."""
+    """Without a prefix, a query has the vector of its text."""
     vector = engine.embed_query(TEXTS[0])
     assert vector.shape == (engine.model.dimension,)
     assert vector @ engine.embed_texts(TEXTS[:1])[0] >= 0.9999
@@ -188,7 +186,7 @@ def test_a_query_has_one_vector(engine: EmbeddingEngine) -> None:
 def test_the_prefix_is_put_before_queries_only(
     form: Format, build: Callable[[Format, str], EmbeddingEngine]
 ) -> None:
-    """A query is embedded as prefix and text, a text as it is."""
+    """A query is embedded with the prefix, a text without it."""
     plain, prefixed = build(form, ""), build(form, "Represent this: ")
     text = TEXTS[0]
     assert prefixed.embed_query(text) @ plain.embed_query("Represent this: " + text) >= 0.9999
@@ -197,10 +195,10 @@ def test_the_prefix_is_put_before_queries_only(
 
 
 @pytest.mark.parametrize("form", list(Format))
-def test_queries_are_embedded_together_as_they_are_alone(
+def test_a_query_vector_does_not_depend_on_its_batch(
     form: Format, build: Callable[[Format, str], EmbeddingEngine]
 ) -> None:
-    """Row by row, the prefix included; no queries are no rows."""
+    """Queries in one call have the same vectors as alone; no queries give no rows."""
     engine = build(form, "Represent this: ")
     together = engine.embed_queries(TEXTS)
     alone = np.stack([engine.embed_query(text) for text in TEXTS])
@@ -223,7 +221,7 @@ def test_the_engines_of_one_model_agree(
     embedded: Callable[[EmbeddingEngine], Vectors],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The mean cosine over the test texts is at least 0.99; it is printed."""
+    """The mean cosine over the test texts is at least 0.99 (the test prints it)."""
     one, other = (embedded(build(form, "")) for form in (Format.ONNX, Format.TORCH))
     cosines = (one * other).sum(1)
     with capsys.disabled():
@@ -236,7 +234,7 @@ def test_a_batch_that_does_not_fit_is_halved(
     embedded: Callable[[EmbeddingEngine], Vectors],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Memory for only two texts at a time changes no vector."""
+    """If only two texts fit into memory, the vectors are the same."""
     engine = build(Format.TORCH, "")
     expected = embedded(engine)
     encode = vars(engine)["_encoder"].encode

@@ -1,4 +1,4 @@
-"""What every adapter of ``Failures`` does: run in memory and on a real Redis."""
+"""The contract of ``Failures``, tested in memory and on a real Redis."""
 
 from collections.abc import Callable
 from itertools import count
@@ -23,7 +23,7 @@ COLLECTION = "repertory_0_minilm-r1_g1"
 
 @pytest.fixture(params=["memory", "redis"])
 def make(request: pytest.FixtureRequest) -> Callable[[int], Failures]:
-    """Makes each adapter in turn, with a limit of the list."""
+    """Make each adapter in turn, with a given limit of the list."""
     if request.param == "memory":
         return lambda limit: MemoryFailures(limit=limit)
     server = RedisServer(request.getfixturevalue("redis_server").url)
@@ -39,7 +39,7 @@ def failures(make: Callable[[int], Failures]) -> Failures:
 def failure(
     number: int, error: str = "It cannot be embedded.", items: dict[str, str] | None = None
 ) -> Failure:
-    """Some failure."""
+    """A failure of a numbered job."""
     return Failure(
         id=f"job {number}",
         collection=COLLECTION,
@@ -51,7 +51,7 @@ def failure(
 
 
 def test_failures_are_listed_in_order(failures: Failures) -> None:
-    """Failures come back whole and in order; of one id the last is kept, at the end."""
+    """Failures are listed in order of their addition; a repeated id moves to the end."""
     assert failures.list() == []
     for number in (2, 1, 3):
         failures.add(failure(number))
@@ -61,7 +61,7 @@ def test_failures_are_listed_in_order(failures: Failures) -> None:
 
 
 def test_failures_are_removed_once(failures: Failures) -> None:
-    """Removing counts each failure once; unknown ids are skipped."""
+    """A removal counts each removed failure once and skips unknown ids."""
     for number in range(3):
         failures.add(failure(number))
     assert failures.remove([]) == 0
@@ -70,8 +70,8 @@ def test_failures_are_removed_once(failures: Failures) -> None:
     assert failures.list() == [failure(1)]
 
 
-def test_the_oldest_failures_go(make: Callable[[int], Failures]) -> None:
-    """The list is bounded, and the first added goes first; its item stays failed."""
+def test_the_oldest_failures_are_dropped_from_the_list(make: Callable[[int], Failures]) -> None:
+    """The list drops its oldest failures above the limit, but their items stay failed."""
     failures = make(5)
     for number in range(8):
         failures.add(failure(number))
@@ -121,7 +121,7 @@ def test_an_item_that_fails_during_a_removal_stays_failed(
 
 
 def test_everything_is_forgiven_at_once(failures: Failures) -> None:
-    """Clearing counts what was listed and what is not listed any more."""
+    """Clearing forgets all failures and failed items, and returns the previous count."""
     assert failures.clear() == 0
     failures.add(failure(1, items={"a": "1", "b": "1", "c": "1"}))
     failures.add(failure(2, items={}))
@@ -130,8 +130,8 @@ def test_everything_is_forgiven_at_once(failures: Failures) -> None:
     assert (failures.count(), failures.list(), failures.failed_items()) == (0, [], {})
 
 
-def test_the_version_tells_of_each_change(failures: Failures) -> None:
-    """It changes with what is listed and what has failed, and with nothing else."""
+def test_the_version_changes_with_each_change(failures: Failures) -> None:
+    """The version changes only if the list or the failed items change."""
     versions = [failures.version()]
     for change in (
         lambda: failures.add(failure(1)),
@@ -151,7 +151,7 @@ def test_the_version_tells_of_each_change(failures: Failures) -> None:
 
 
 def test_attempts_are_counted(failures: Failures) -> None:
-    """Each job has its count until it is forgotten."""
+    """The attempts of each job are counted until the job is forgotten."""
     assert [failures.attempt("job 1") for _ in range(3)] == [1, 2, 3]
     assert failures.attempt("job 2") == 1
     failures.add(failure(1))
@@ -164,7 +164,7 @@ def test_attempts_are_counted(failures: Failures) -> None:
 
 
 def test_attempts_in_memory_are_forgotten() -> None:
-    """A count is forgotten a day after the last attempt."""
+    """A count is forgotten a day after the job's last attempt."""
     now = SimpleNamespace(time=0.0)
     failures = MemoryFailures(lambda: now.time)
     failures.attempt("a")
@@ -177,7 +177,7 @@ def test_attempts_in_memory_are_forgotten() -> None:
 
 
 def test_attempts_in_redis_are_forgotten(redis_server: RedisProcess) -> None:
-    """A count has a time to live."""
+    """A count has a time to live of one day."""
     server = RedisServer(redis_server.url)
     RedisFailures(server).attempt("a")
     assert 86_000 < server.client.ttl("repertory:attempts:a") <= 86_400
@@ -185,7 +185,7 @@ def test_attempts_in_redis_are_forgotten(redis_server: RedisProcess) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"\xff", b"[1]", b'{"id": "job 1"'])
 def test_damaged_failures_are_skipped(redis_server: RedisProcess, data: bytes) -> None:
-    """An unreadable one is not listed, hides no other, and can be removed."""
+    """An unreadable failure is not listed, does not hide others, and can be removed."""
     server = RedisServer(redis_server.url)
     failures = RedisFailures(server)
     for number in range(3):
@@ -197,8 +197,8 @@ def test_damaged_failures_are_skipped(redis_server: RedisProcess, data: bytes) -
     assert failures.list() == [failure(0)]
 
 
-def test_one_of_an_older_release_is_listed(redis_server: RedisProcess) -> None:
-    """Its job's text, which was kept with it, is passed over."""
+def test_a_failure_of_an_older_version_is_listed(redis_server: RedisProcess) -> None:
+    """The job that older versions stored with a failure is ignored."""
     server = RedisServer(redis_server.url)
     old = {**msgspec.to_builtins(failure(1)), "job": {"id": "job 1", "items": []}}
     server.client.hset("repertory:failures", "job 1", msgspec.json.encode(old))

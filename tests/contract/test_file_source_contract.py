@@ -1,4 +1,4 @@
-"""The contract of sources that read files, run on each of them."""
+"""The contract of sources that read files, tested on each type."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def test_ids_are_unique_and_in_a_fixed_order(case: Case, tmp_path: Path) -> None
     assert ids == [item.id for item in case.source(tmp_path / "down").scan().items]
 
 
-def test_an_id_depends_on_nothing_but_source_and_place(case: Case, tmp_path: Path) -> None:
+def test_an_id_depends_only_on_source_and_place(case: Case, tmp_path: Path) -> None:
     """An id does not change when other files or the text change."""
     case.fill(tmp_path, range(5))
     source = case.source(tmp_path)
@@ -44,7 +44,7 @@ def test_an_id_depends_on_nothing_but_source_and_place(case: Case, tmp_path: Pat
 
 
 def test_items_have_their_source_and_path(case: Case, tmp_path: Path) -> None:
-    """The path is the file's, and every item encodes and hashes."""
+    """Each item has its source's name, the path of its file, and hashes."""
     case.fill(tmp_path, range(2))
     for item in case.source(tmp_path).scan().items:
         assert item.source == "team"
@@ -55,14 +55,14 @@ def test_items_have_their_source_and_path(case: Case, tmp_path: Path) -> None:
 
 
 def test_scanning_twice_finds_the_same(case: Case, tmp_path: Path) -> None:
-    """The cache does not change a scan or its problems."""
+    """Repeated scans, and a scan of a new source, find the same items and problems."""
     case.fill(tmp_path, range(3))
     write(tmp_path / case.broken[0], case.broken[1])
     source = case.source(tmp_path)
     assert source.scan() == source.scan() == case.source(tmp_path).scan()
 
 
-def test_an_empty_root_is_an_empty_scan(case: Case, tmp_path: Path) -> None:
+def test_an_empty_root_gives_an_empty_scan(case: Case, tmp_path: Path) -> None:
     """An empty folder is no error."""
     found = case.source(tmp_path).scan()
     assert (found.items, found.problems) == ([], [])
@@ -70,13 +70,13 @@ def test_an_empty_root_is_an_empty_scan(case: Case, tmp_path: Path) -> None:
 
 
 def test_a_missing_root_is_an_error(case: Case, tmp_path: Path) -> None:
-    """A failure is not an empty source."""
+    """A missing root raises an error instead of giving an empty scan."""
     with pytest.raises(SourceError, match="missing"):
         case.source(tmp_path / "missing").scan()
 
 
 def test_a_removed_file_is_gone(case: Case, tmp_path: Path) -> None:
-    """A deletion is no failure: the item is not kept."""
+    """An item whose file was deleted is neither found nor kept."""
     case.fill(tmp_path, range(2))
     source = case.source(tmp_path)
     first = source.scan().items[0]
@@ -100,10 +100,10 @@ def _huge(path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoil", [None, _unreadable, _binary, _huge])
-def test_one_broken_file_is_a_problem_and_the_others_are_read(
+def test_a_broken_file_is_a_problem_and_the_others_are_read(
     case: Case, tmp_path: Path, spoil: Callable[[Path], None] | None
 ) -> None:
-    """A malformed, unreadable, binary or huge file is one error that names it."""
+    """A malformed, unreadable, binary or huge file causes one error with its path."""
     case.fill(tmp_path, range(3))
     path = tmp_path / case.broken[0]
     write(path, case.broken[1])
@@ -117,7 +117,7 @@ def test_one_broken_file_is_a_problem_and_the_others_are_read(
 
 
 def test_items_of_a_broken_file_are_kept(case: Case, tmp_path: Path) -> None:
-    """A failure is never a deletion."""
+    """An item whose file cannot be read any more is kept, not deleted."""
     case.fill(tmp_path, range(2))
     source = case.source(tmp_path)
     for item in source.scan().items:
@@ -130,7 +130,7 @@ def test_items_of_a_broken_file_are_kept(case: Case, tmp_path: Path) -> None:
 def test_items_of_an_unlistable_folder_are_kept(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its content is unknown, so its items are kept (simulated: tests may run as root)."""
+    """Items in a folder that cannot be listed are kept (simulated, as tests may run as root)."""
     case.fill(tmp_path / "locked", range(1))
     case.fill(tmp_path, range(1, 2))
     source = case.source(tmp_path)
@@ -150,8 +150,8 @@ def test_items_of_an_unlistable_folder_are_kept(
     assert [problem.path for problem in found.problems] == [str(tmp_path / "locked")]
 
 
-def test_identity_is_plain_stable_and_its_own(case: Case, tmp_path: Path) -> None:
-    """It is JSON, unique to a source, and independent of the folder's content."""
+def test_the_identity_is_json_stable_and_unique(case: Case, tmp_path: Path) -> None:
+    """The identity is JSON, unique to a source, and independent of the folder's content."""
     source = case.source(tmp_path)
     before = json.dumps(source.identity(), sort_keys=True)
     case.fill(tmp_path, range(2))

@@ -1,4 +1,4 @@
-"""What every adapter of ``JobQueue`` does: in this process, on Celery, and by hand."""
+"""The contract of ``JobQueue``: in this process, on Celery, and delivered by the test."""
 
 import itertools
 import threading
@@ -36,13 +36,13 @@ from tests.support.redis_server import RedisProcess
 from tests.support.waiting import until
 from tests.support.worker import WorkerProcess
 
-NEVER = 1_000.0  # seconds of delay, which no test waits for
+NEVER = 1_000.0  # seconds of delay that no test waits for
 
 _numbers = itertools.count(1)
 
 
 class Place(ABC):
-    """A queue, the stores that its worker writes to, and the worker.
+    """A queue, its worker, and the stores that the worker writes to.
 
     Attributes:
         in_order: Whether the worker keeps the order of the queues and delays.
@@ -60,7 +60,7 @@ class Place(ABC):
 
     @abstractmethod
     def working(self) -> AbstractContextManager[object]:
-        """While the worker works."""
+        """Run the worker in this context."""
 
     def configuration(self) -> str:
         """The hash of a configuration that was never used."""
@@ -128,7 +128,7 @@ class OnCelery(Place):
 
 
 class ByHand(Place):
-    """The queue of the tests: it has no order, and does other requests than jobs at once."""
+    """The queue of tests, without order: the test delivers jobs; other requests run at once."""
 
     in_order = False
     queue: LossyQueue
@@ -164,7 +164,7 @@ def engine(model: Path) -> EmbeddingEngine:
 
 @pytest.fixture(scope="module")
 def qdrant() -> Iterator[QdrantProcess]:
-    """A Qdrant for all tests."""
+    """A Qdrant server for all tests of this module."""
     with QdrantProcess() as server:
         yield server
 
@@ -224,7 +224,7 @@ def job(collection: str, *names: str, revision: int = 1, removed: tuple[str, ...
 
 
 def test_a_job_is_done_and_announced(place: Place) -> None:
-    """Its items are written and removed, and their hashes announced."""
+    """A job writes and removes its items and announces their hashes."""
     name = place.collection()
     before = place.coordination.deltas.position(name)
     place.queue.submit(job(name, "a", "b"), QueueName.BUILDS)
@@ -241,8 +241,8 @@ def test_a_job_is_done_and_announced(place: Place) -> None:
     }
 
 
-def test_an_item_arrives_as_it_was(place: Place) -> None:
-    """Also with keys that Celery reserves, and characters of any kind."""
+def test_an_item_is_written_unchanged(place: Place) -> None:
+    """Items are unchanged, also with keys that Celery reserves and unusual characters."""
     name = place.collection()
     schema = {"properties": {"__type__": "uuid", "__value__": 1}, "__type__": "x", "__value__": "y"}
     sent = item("a", kind=Kind.TOOL, input_schema=schema, body="é\0 “text” 😀", tags=("x", "ü"))
@@ -255,7 +255,7 @@ def test_an_item_arrives_as_it_was(place: Place) -> None:
 
 
 def test_a_job_may_be_repeated(place: Place) -> None:
-    """The same job twice is done as once; a late one of an older revision changes nothing."""
+    """A repeated job and a late job of an older revision change nothing."""
     name = place.collection()
     newer = job(name, "a", revision=2)
     late = Job(id="late", collection=name, revision=1, items=(item("a", body="older"),), removed=())
@@ -270,7 +270,7 @@ def test_a_job_may_be_repeated(place: Place) -> None:
 
 
 def test_jobs_wait_in_their_queue(place: Place) -> None:
-    """Each waiting job is counted in its queue, a delayed one too; requests are in none."""
+    """Waiting and delayed jobs are counted in their queue; other requests are not counted."""
     name = place.collection()
     assert place.queue.waiting() == {"saves": 0, "builds": 0}
     place.queue.submit(job(name, "a"), QueueName.SAVES)
@@ -283,10 +283,10 @@ def test_jobs_wait_in_their_queue(place: Place) -> None:
         place.wait(lambda: place.queue.waiting()["saves"] == 0)
 
 
-def test_a_delayed_job_is_not_done_before(place: Place) -> None:
-    """A job with a delay is done after it; jobs without one go first."""
+def test_a_delayed_job_is_not_done_early(place: Place) -> None:
+    """A delayed job is done after its delay, and jobs without delay go first."""
     if not place.in_order:
-        pytest.skip("it has no clock")
+        pytest.skip("this queue has no delays")
     name = place.collection()
     place.queue.submit(job(name, "never"), QueueName.SAVES, delay=NEVER)
     place.queue.submit(job(name, "soon"), QueueName.SAVES, delay=0.5)
@@ -296,7 +296,7 @@ def test_a_delayed_job_is_not_done_before(place: Place) -> None:
 
 
 def test_a_begun_collection_becomes_the_target(place: Place) -> None:
-    """``begin`` finds the newest generation or creates the first; a number creates that one."""
+    """``begin`` uses the newest generation or creates the first, or creates a given one."""
     configuration = place.configuration()
     place.queue.begin(configuration)
     place.queue.begin(configuration)
@@ -318,7 +318,7 @@ def test_a_begun_collection_becomes_the_target(place: Place) -> None:
 def test_a_snapshot_of_the_keywords_is_stored(place: Place) -> None:
     """``keep_keywords`` stores the keyword index of a collection; a missing one is ignored."""
     if isinstance(place, InProcess):
-        pytest.skip("the search of its process stores it")
+        pytest.skip("the search in the same process stores the snapshot")
     name = place.collection()
     place.queue.submit(job(name, "a", "b"), QueueName.SAVES)
     with place.working():
@@ -332,9 +332,9 @@ def test_a_snapshot_of_the_keywords_is_stored(place: Place) -> None:
 
 
 def test_saves_go_first_then_requests_then_builds(place: Place) -> None:
-    """A save comes too early for a collection that a request creates, and a build does not."""
+    """A save is done before the request that creates its collection, and a build after it."""
     if not place.in_order:
-        pytest.skip("it has no order")
+        pytest.skip("this queue has no order")
     configuration, last = place.configuration(), place.collection()
     name = place.name(configuration)
     place.queue.submit(job(name, "build"), QueueName.BUILDS)
@@ -375,9 +375,9 @@ CALLS: dict[str, Callable[[JobQueue], object]] = {
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_an_unavailable_queue_is_a_store_error(call: Callable[[JobQueue], object]) -> None:
-    """Every method says so, without the password, and works again when the Redis is back.
+    """Every method raises without showing the password, and works again after a restart.
 
-    A queue in this process is always available.
+    Queues in this process are always available.
     """
     with RedisProcess(password="secret") as server:
         queue = CeleryQueue(server.url)

@@ -1,4 +1,4 @@
-"""What every adapter of ``Lease`` does: run within one process and on a real Redis."""
+"""The contract of ``Lease``, tested within one process and on a real Redis."""
 
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ HOUR_S = 3_600.0
 
 
 def about(process: int, configuration: str = "") -> Holder:
-    """A watch service."""
+    """A watch service that asks for the lease."""
     return Holder(host="web1", process=process, directory="/srv/team", configuration=configuration)
 
 
@@ -24,13 +24,13 @@ def known(holder: Holder | None) -> tuple[int, str] | None:
 
 
 def waiting(lease: Lease) -> list[int]:
-    """The processes that wait."""
+    """The processes that wait for the lease, in order."""
     return [one.process for one in lease.holders().waiting]
 
 
 @pytest.fixture(params=["one process", "redis"])
 def lease(request: pytest.FixtureRequest) -> Lease:
-    """A lease that is free."""
+    """Each adapter in turn, with a free lease."""
     if request.param == "one process":
         return SoleLease()
     return RedisLease(RedisServer(request.getfixturevalue("redis_server").url))
@@ -38,12 +38,12 @@ def lease(request: pytest.FixtureRequest) -> Lease:
 
 @pytest.fixture
 def server(redis_server: RedisProcess) -> RedisServer:
-    """A Redis."""
+    """A connection to the Redis of the tests."""
     return RedisServer(redis_server.url)
 
 
-def test_its_only_owner_has_it(lease: Lease) -> None:
-    """It is taken, renewed, released and taken again."""
+def test_a_lease_is_taken_renewed_and_released(lease: Lease) -> None:
+    """A lease can be taken again after its release, and then has no holder."""
     for _ in range(2):
         assert lease.take(about(1))
         assert lease.take(about(1))
@@ -52,21 +52,21 @@ def test_its_only_owner_has_it(lease: Lease) -> None:
     assert lease.holders() == Holders()
 
 
-def test_the_name_of_a_directory_need_not_be_valid_unicode(lease: Lease) -> None:
-    """It is listed without what cannot be shown."""
+def test_a_directory_name_may_be_invalid_unicode(lease: Lease) -> None:
+    """The holder's directory is listed without its invalid characters."""
     assert lease.take(Holder(host="here", process=1, directory="/srv/caf\udce9"))
     assert lease.is_held
     holder = lease.holders().holder
     assert holder is None or holder.directory == "/srv/caf"
 
 
-def test_one_owner_has_it_and_others_wait(server: RedisServer) -> None:
-    """The others are listed in the order in which they came, until they have it or leave."""
+def test_one_process_holds_the_lease_and_others_wait(server: RedisServer) -> None:
+    """Waiting processes are listed in order of arrival until they get the lease or leave."""
     leases = [RedisLease(server) for _ in range(4)]
     assert [lease.take(about(n)) for n, lease in enumerate(leases)] == [True, False, False, False]
     assert [lease.is_held for lease in leases] == [True, False, False, False]
     assert leases[0].take(about(0, "abc"))
-    assert not leases[1].take(about(1))  # asking again is no new place in the line
+    assert not leases[1].take(about(1))  # asking again keeps the place in the line
     assert known(leases[3].holders().holder) == (0, "abc")
     assert waiting(leases[3]) == [1, 2, 3]
     leases[2].release()
@@ -79,8 +79,8 @@ def test_one_owner_has_it_and_others_wait(server: RedisServer) -> None:
     assert waiting(leases[0]) == [1, 0]
 
 
-def test_only_its_owner_releases_it(server: RedisServer) -> None:
-    """One that waits, or had it before, cannot release it."""
+def test_only_the_owner_releases_a_lease(server: RedisServer) -> None:
+    """A release by a process that does not hold the lease has no effect."""
     one, other = RedisLease(server), RedisLease(server)
     assert one.take(about(1))
     other.release()
@@ -88,8 +88,8 @@ def test_only_its_owner_releases_it(server: RedisServer) -> None:
     assert one.take(about(1))
 
 
-def test_it_ends_without_renewal(server: RedisServer) -> None:
-    """An owner that died loses it by the clock of the server, and so do those that waited."""
+def test_a_lease_expires_without_renewal(server: RedisServer) -> None:
+    """By the server's clock, a dead owner loses the lease and waiting processes their places."""
     dead, other = (RedisLease(server, seconds=0.3) for _ in range(2))
     assert dead.take(about(1))
     assert not other.take(about(2))
@@ -99,8 +99,8 @@ def test_it_ends_without_renewal(server: RedisServer) -> None:
     assert not dead.is_held
 
 
-def test_a_renewal_makes_it_last(server: RedisServer) -> None:
-    """Each one begins the time again."""
+def test_a_renewal_restarts_the_time_to_live(server: RedisServer) -> None:
+    """Each renewal restarts the time to live; the list of waiting processes also expires."""
     lease = RedisLease(server, seconds=60)
     lease.take(about(1))
     server.client.pexpire("repertory:lease", 5)
@@ -110,8 +110,8 @@ def test_a_renewal_makes_it_last(server: RedisServer) -> None:
     assert 0 < server.client.pttl("repertory:lease:waiting") <= 10_000
 
 
-def test_its_owner_is_sure_of_it_for_less_than_it_lasts(server: RedisServer) -> None:
-    """It counts on its own from before it asked, so that no other can have it meanwhile."""
+def test_the_owner_stops_relying_on_a_lease_before_it_expires(server: RedisServer) -> None:
+    """The owner counts the time from before its request, so no other can hold the lease yet."""
     clock = SimpleNamespace(time=100.0)
     lease = RedisLease(server, seconds=10, clock=lambda: clock.time)
     assert not lease.is_held
@@ -128,7 +128,7 @@ def test_its_owner_is_sure_of_it_for_less_than_it_lasts(server: RedisServer) -> 
 
 @pytest.mark.parametrize("skew", [-24 * HOUR_S, 24 * HOUR_S])
 def test_clocks_may_differ(server: RedisServer, skew: float) -> None:
-    """Neither who has it nor since when depends on the clocks of the processes."""
+    """The holder and its start time do not depend on the clocks of the processes."""
     now = 1_760_000_000.0
     one = RedisLease(server, clock=lambda: 5.0, now=lambda: now)
     other = RedisLease(server, clock=lambda: 5.0 + skew, now=lambda: now + skew)
@@ -142,7 +142,7 @@ def test_clocks_may_differ(server: RedisServer, skew: float) -> None:
 
 
 def test_a_lost_lease_goes_to_the_first_that_asks(redis_server: RedisProcess) -> None:
-    """A Redis that lost its data has a free lease."""
+    """After Redis lost its data, the first process that asks gets the lease."""
     server = RedisServer(redis_server.url)
     one, other = RedisLease(server), RedisLease(server)
     one.take(about(1))
@@ -152,16 +152,16 @@ def test_a_lost_lease_goes_to_the_first_that_asks(redis_server: RedisProcess) ->
     assert not one.is_held
 
 
-def test_an_owner_of_another_release_counts(server: RedisServer) -> None:
-    """It has the lease, although its name cannot be read."""
+def test_an_owner_of_another_version_keeps_its_lease(server: RedisServer) -> None:
+    """An owner whose description cannot be read still holds the lease."""
     server.client.hset("repertory:lease", mapping={"id": "x", "since": "1.5", "about": b"\xff"})
     lease = RedisLease(server)
     assert not lease.take(about(1))
     assert lease.holders().holder is None
 
 
-def test_a_full_redis_lets_its_owner_keep_it() -> None:
-    """It refuses what takes memory; a renewal takes none."""
+def test_a_full_redis_lets_the_owner_renew() -> None:
+    """A full Redis accepts a renewal, which needs no memory, and refuses another process."""
     with RedisProcess() as process:
         server = RedisServer(process.url)
         lease = RedisLease(server)
@@ -173,7 +173,7 @@ def test_a_full_redis_lets_its_owner_keep_it() -> None:
 
 
 def test_an_unavailable_redis_is_an_error() -> None:
-    """Nothing is held that was not taken."""
+    """Every request raises, and the lease is not held."""
     lease = RedisLease(RedisServer("redis://127.0.0.1:9/0"))
     for ask in (lambda: lease.take(about(1)), lease.holders, lease.release):
         with pytest.raises(StoreError, match="cannot be reached"):

@@ -1,7 +1,7 @@
-"""What Repertory relies on in a Qdrant server: a real one where there is one, else the stand-in.
+"""The behaviour of a Qdrant server that Repertory relies on, tested on a real one or the stand-in.
 
-The other contract suites can only be as strict as the server that they run on. So each point in
-which Qdrant refuses or does more than one expects is stated here, in plain HTTP.
+The other contract tests are only as strict as their server. So these tests state, in plain HTTP,
+where Qdrant refuses requests or does more than expected.
 """
 
 import uuid
@@ -15,11 +15,11 @@ from tests.support.waiting import until
 
 Json = dict[str, Any]
 SIZE = 4
-POINTS = 2_000  # a graph of them takes longer than an answer
+POINTS = 2_000  # building a graph of them takes longer than answering a request
 
 
 class Server:
-    """A server; each test has collections of its own."""
+    """A client of the server, with collections that only one test uses."""
 
     def __init__(self, url: str) -> None:
         self.http = httpx.Client(
@@ -28,7 +28,7 @@ class Server:
         self.made: list[str] = []
 
     def name(self) -> str:
-        """An unused name, of a collection or an alias."""
+        """An unused name for a collection or an alias."""
         return f"repertory-contract-{uuid.uuid4().hex[:12]}"
 
     def ask(self, method: str, path: str, body: Json | None = None) -> httpx.Response:
@@ -56,7 +56,7 @@ class Server:
         return self.ask("POST", "/collections/aliases", {"actions": list(actions)})
 
     def targets(self) -> dict[str, str]:
-        """What each alias stands for."""
+        """The collection of each alias."""
         found = self.result("GET", "/aliases")["aliases"]
         return {one["alias_name"]: one["collection_name"] for one in found}
 
@@ -65,7 +65,7 @@ class Server:
         return self.ask("PUT", f"{path}/points?wait=true", {"points": list(points)} | more)
 
     def close(self) -> None:
-        """Delete what was made."""
+        """Delete the collections that were created."""
         for name in self.made:
             self.ask("DELETE", f"/collections/{name}")
         self.http.close()
@@ -73,14 +73,14 @@ class Server:
 
 @pytest.fixture
 def server(qdrant_url: str) -> Iterator[Server]:
-    """A server."""
+    """A client, whose collections are deleted after the test."""
     made = Server(qdrant_url)
     yield made
     made.close()
 
 
 def point(number: int, **payload: Any) -> Json:  # noqa: ANN401 - JSON
-    """A point whose vector nothing depends on."""
+    """A point with an arbitrary vector."""
     return {"id": number, "vector": [1.0, number % 7, number % 11, 1.0], "payload": payload}
 
 
@@ -91,12 +91,12 @@ def made(alias: str, path: str) -> Json:
 
 
 def filtered(key: str, *values: str) -> Json:
-    """A filter."""
+    """A filter for points with one of these values."""
     return {"must": [{"key": key, "match": {"any": list(values)}}]}
 
 
-def test_changes_of_aliases_are_done_one_by_one(server: Server) -> None:
-    """What comes before the action that fails is done, and stays."""
+def test_alias_actions_are_not_atomic(server: Server) -> None:
+    """If an action fails, the actions before it stay done."""
     one, alias = server.create(), server.name()
     assert server.aliases(made(alias, one)).status_code == 200
     gone = {"delete_alias": {"alias_name": alias}}
@@ -105,22 +105,22 @@ def test_changes_of_aliases_are_done_one_by_one(server: Server) -> None:
 
 
 def test_an_alias_is_replaced_without_deleting_it(server: Server) -> None:
-    """By one action."""
+    """Creating an existing alias points it at the other collection."""
     one, two, alias = server.create(), server.create(), server.name()
     for path in (one, two):
         assert server.aliases(made(alias, path)).status_code == 200
     assert f"/collections/{server.targets()[alias]}" == two
 
 
-def test_an_alias_has_no_name_of_a_collection(server: Server) -> None:
-    """Nothing changes."""
+def test_an_alias_cannot_have_the_name_of_a_collection(server: Server) -> None:
+    """An alias with the name of a collection is refused, and is not created."""
     one, two = server.create(), server.create()
     assert server.aliases(made(one.rpartition("/")[2], two)).status_code == 409
     assert one.rpartition("/")[2] not in server.targets()
 
 
-def test_aliases_go_with_their_collection(server: Server) -> None:
-    """Deleting a missing collection is no error."""
+def test_aliases_are_deleted_with_their_collection(server: Server) -> None:
+    """Deleting a collection deletes its aliases; deleting it again is no error."""
     path, alias = server.create(), server.name()
     assert server.aliases(made(alias, path)).status_code == 200
     assert server.result("DELETE", path) is True
@@ -128,8 +128,8 @@ def test_aliases_go_with_their_collection(server: Server) -> None:
     assert server.result("DELETE", path) is False
 
 
-def test_a_name_is_taken_once(server: Server) -> None:
-    """Also with the same settings."""
+def test_a_collection_is_created_once(server: Server) -> None:
+    """Creating an existing collection is refused, also with the same settings."""
     path = server.create()
     again = {"vectors": {"size": SIZE, "distance": "Cosine"}}
     refused = server.ask("PUT", path, again)
@@ -137,8 +137,8 @@ def test_a_name_is_taken_once(server: Server) -> None:
     assert "already exists" in refused.text
 
 
-def test_only_points_within_the_condition_of_a_write_are_replaced(server: Server) -> None:
-    """Those that do not exist are made."""
+def test_a_conditional_write_replaces_only_matching_points(server: Server) -> None:
+    """A write with a condition replaces only matching points, and creates missing ones."""
     path = server.create()
     assert server.write(path, point(1, revision=5), point(2, revision=1)).status_code == 200
     older = {"must_not": [{"key": "revision", "range": {"gte": 3}}]}
@@ -149,8 +149,8 @@ def test_only_points_within_the_condition_of_a_write_are_replaced(server: Server
     assert revisions == {1: 5, 2: 3, 3: 3}
 
 
-def test_an_answer_is_compressed_for_who_accepts_it(server: Server) -> None:
-    """Then it comes in pieces; otherwise whole, with its length."""
+def test_an_answer_is_compressed_on_request(server: Server) -> None:
+    """A compressed answer has no Content-Length; an uncompressed one has."""
     path = server.create()
     server.write(path, *(point(number, text="w" * 200) for number in range(200)))
     page = {"limit": 200, "with_payload": True}
@@ -164,7 +164,7 @@ def test_an_answer_is_compressed_for_who_accepts_it(server: Server) -> None:
 
 
 def test_a_request_has_a_limited_size(server: Server) -> None:
-    """Of 32 MB."""
+    """A request of 32 MB is refused, and nothing is written."""
     path = server.create()
     refused = server.write(path, point(1, text="w" * (32 * 2**20)))
     assert refused.status_code in (400, 413)
@@ -180,14 +180,14 @@ def test_a_request_has_a_limited_size(server: Server) -> None:
 def test_an_invalid_search_is_refused(
     server: Server, vector: list[float], limit: int, status: int
 ) -> None:
-    """With a status of its own."""
+    """A wrong dimension is refused with status 400, a wrong limit with 422."""
     path = server.create()
     body = {"query": vector, "limit": limit}
     assert server.ask("POST", f"{path}/points/query", body).status_code == status
 
 
-def test_a_vector_of_another_length_is_refused(server: Server) -> None:
-    """Its point is not written; the others of the request may be."""
+def test_a_vector_of_another_dimension_is_refused(server: Server) -> None:
+    """A point of another dimension is not written; other points of the request may be."""
     path = server.create()
     wrong = point(1) | {"vector": [1.0] * (SIZE + 1)}
     assert server.write(path, point(2), wrong).status_code == 400
@@ -210,14 +210,14 @@ def test_a_vector_of_another_length_is_refused(server: Server) -> None:
 def test_a_missing_collection_is_not_found(
     server: Server, method: str, rest: str, body: Json | None
 ) -> None:
-    """Whatever is asked of it."""
+    """Every request to a missing collection gets status 404."""
     refused = server.ask(method, f"/collections/{server.name()}{rest}", body)
     assert refused.status_code == 404
     assert "doesn't exist" in refused.text
 
 
-def test_indexes_of_the_payload_are_listed(server: Server) -> None:
-    """With their type and parameters."""
+def test_payload_indexes_are_listed(server: Server) -> None:
+    """The description of a collection lists payload indexes with type and parameters."""
     path = server.create()
     schema = {"type": "keyword", "on_disk": True}
     body = {"field_name": "item", "field_schema": schema}
@@ -291,10 +291,10 @@ STRICT: list[tuple[Json, str, str, Json]] = [
 @pytest.mark.parametrize(
     ("limit", "method", "rest", "body"), STRICT, ids=[f"{next(iter(one[0]))}" for one in STRICT]
 )
-def test_a_strict_collection_refuses_what_is_above_its_limits(
+def test_a_strict_collection_refuses_requests_above_its_limits(
     server: Server, limit: Json, method: str, rest: str, body: Json
 ) -> None:
-    """And a collection that is not strict does it."""
+    """Strict mode refuses requests above its limits, which other collections accept."""
     assert server.ask(method, f"{server.create()}{rest}", body).status_code == 200
     strict = server.create(strict_mode_config={"enabled": True} | limit)
     refused = server.ask(method, f"{strict}{rest}", body)
@@ -303,7 +303,7 @@ def test_a_strict_collection_refuses_what_is_above_its_limits(
 
 
 def test_a_collection_is_green_when_its_graph_is_built(server: Server) -> None:
-    """Until then it is yellow or grey; the number of points is known at once."""
+    """Until its graph is built, a collection is yellow or grey; its points count at once."""
     path = server.create(
         hnsw_config={"m": 4, "full_scan_threshold": 10},
         optimizers_config={"indexing_threshold": 10},

@@ -1,4 +1,4 @@
-"""What every adapter of ``SnapshotStore`` does: run on files and on a real Redis."""
+"""The contract of ``SnapshotStore``, tested on files and on a real Redis."""
 
 import random
 import threading
@@ -32,17 +32,17 @@ def snapshots(request: pytest.FixtureRequest, tmp_path: Path) -> SnapshotStore:
 
 
 def parts(**segments: bytes) -> Segments:
-    """Segments that are packed when they are asked for."""
+    """Segments that are packed only when a store asks for them."""
     return {name: partial(bytes, data) for name, data in segments.items()}
 
 
 def refused() -> bytes:
-    """A segment that must not be packed again."""
+    """Fail, for a segment that must not be packed again."""
     raise AssertionError
 
 
 def test_saved_snapshots_are_loaded(snapshots: SnapshotStore) -> None:
-    """Each collection has its last snapshot, byte by byte, or none."""
+    """Loading returns the exact bytes of a collection's last snapshot, or None."""
     assert snapshots.load(NAME) is None
     snapshots.save(NAME, b"\0\xff", parts(a=b"\r\nsome", b=b"more"))
     snapshots.save(OTHER, b"other", parts(a=b"another"))
@@ -55,7 +55,7 @@ def test_saved_snapshots_are_loaded(snapshots: SnapshotStore) -> None:
 
 
 def test_a_segment_is_stored_once(snapshots: SnapshotStore) -> None:
-    """One that is stored is not packed again; one that is left out comes again as a new one."""
+    """A stored segment is not packed again unless a snapshot in between left it out."""
     snapshots.save(NAME, b"1", parts(a=b"old", b=b"more"))
     snapshots.save(NAME, b"2", {"b": refused, **parts(c=b"new")})
     assert snapshots.load(NAME) == Stored(b"2", {"b": b"more", "c": b"new"})
@@ -64,7 +64,7 @@ def test_a_segment_is_stored_once(snapshots: SnapshotStore) -> None:
 
 
 def test_dropped_snapshots_are_gone(snapshots: SnapshotStore) -> None:
-    """Dropping removes one snapshot, and may be repeated."""
+    """Dropping removes the snapshot of one collection, and may be repeated."""
     snapshots.save(NAME, b"some", parts(a=b"x"))
     snapshots.save(OTHER, b"other", parts(a=b"x"))
     for _ in range(2):
@@ -76,7 +76,7 @@ def test_dropped_snapshots_are_gone(snapshots: SnapshotStore) -> None:
 def test_a_snapshot_that_cannot_be_dropped_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is left of it would be taken for the index as it is now."""
+    """A failed drop raises, as an obsolete snapshot could be loaded as the current index."""
     snapshots = FileSnapshots(tmp_path)
     snapshots.save(NAME, b"some", parts(a=b"x"))
 
@@ -89,8 +89,8 @@ def test_a_snapshot_that_cannot_be_dropped_is_an_error(
             snapshots.drop(NAME)
 
 
-def test_a_snapshot_without_room_leaves_room_for_others(redis_server: RedisProcess) -> None:
-    """What was written of it is deleted, or no job could be written any more."""
+def test_a_snapshot_that_does_not_fit_leaves_room_in_redis(redis_server: RedisProcess) -> None:
+    """A save that fills Redis deletes its partial data, so that jobs can still be written."""
     server = RedisServer(redis_server.url)
     snapshots = RedisSnapshots(server)
     snapshots.save(NAME, b"1", parts(a=b"old"))
@@ -109,7 +109,7 @@ def test_a_snapshot_without_room_leaves_room_for_others(redis_server: RedisProce
 
 @pytest.mark.parametrize("size", [PIECE_SIZE - 1, PIECE_SIZE, PIECE_SIZE + 1, 10 * PIECE_SIZE + 17])
 def test_large_segments_are_unchanged(snapshots: SnapshotStore, size: int) -> None:
-    """Tens of megabytes are unchanged, and leave nothing when a smaller one replaces them."""
+    """Segments of several pieces are unchanged, and a smaller one replaces them completely."""
     data = random.Random(size).randbytes(size)
     snapshots.save(NAME, b"1", parts(a=data))
     assert snapshots.load(NAME) == Stored(b"1", {"a": data})
@@ -117,8 +117,8 @@ def test_large_segments_are_unchanged(snapshots: SnapshotStore, size: int) -> No
     assert snapshots.load(NAME) == Stored(b"2", {"b": data[:10]})
 
 
-def test_a_snapshot_is_replaced_at_once(snapshots: SnapshotStore) -> None:
-    """While several writers save, a reader gets one complete snapshot."""
+def test_a_snapshot_is_replaced_atomically(snapshots: SnapshotStore) -> None:
+    """While several writers save, a reader always gets one complete snapshot."""
     written = [
         Stored(bytes([number]), {f"s{number}": bytes([number]) * (PIECE_SIZE + number)})
         for number in range(3)
@@ -142,8 +142,8 @@ def test_a_snapshot_is_replaced_at_once(snapshots: SnapshotStore) -> None:
     assert snapshots.load(NAME) in written
 
 
-def test_no_key_in_redis_is_large_and_each_expires(redis_server: RedisProcess) -> None:
-    """A month after its last save; what is replaced goes at once."""
+def test_keys_in_redis_are_small_and_expire(redis_server: RedisProcess) -> None:
+    """Each save renews a time to live of 30 days; replaced segments are deleted at once."""
     server = RedisServer(redis_server.url)
     snapshots = RedisSnapshots(server)
     for head in (b"some", b"other"):
@@ -157,7 +157,7 @@ def test_no_key_in_redis_is_large_and_each_expires(redis_server: RedisProcess) -
 
 
 def test_a_segment_that_redis_has_lost_is_written_again(redis_server: RedisProcess) -> None:
-    """It evicts keys one by one when it is full."""
+    """A full Redis may evict any key; the snapshot is then missing until the next save."""
     server = RedisServer(redis_server.url)
     snapshots = RedisSnapshots(server)
     snapshots.save(NAME, b"1", parts(a=b"x"))
@@ -168,7 +168,7 @@ def test_a_segment_that_redis_has_lost_is_written_again(redis_server: RedisProce
 
 
 def test_a_snapshot_of_an_earlier_version_is_replaced(tmp_path: Path) -> None:
-    """It was one file."""
+    """The single file of an earlier version is not loaded, and does not block a save."""
     (tmp_path / f"{NAME}.keywords").write_bytes(b"old")
     snapshots = FileSnapshots(tmp_path)
     assert snapshots.load(NAME) is None

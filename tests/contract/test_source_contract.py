@@ -1,4 +1,4 @@
-"""The contract of the ``Source`` port, run on every adapter."""
+"""The contract of ``Source``, tested on every adapter."""
 
 import json
 import shutil
@@ -27,14 +27,14 @@ TIMEOUT_S = 60
 
 
 class Adapter(msgspec.Struct, frozen=True):
-    """One adapter, and how a test changes the place that it reads.
+    """One adapter, and how a test changes the folder that it reads.
 
     Attributes:
-        name: Its name in the test's id.
-        make: Builds the source over a folder; two built over one folder are equal.
-        add: Adds one item to the place; None if the items are fixed.
-        spoil: Makes the place unreadable; None if it is always readable or never.
-        is_readable: Whether it can be scanned at all.
+        name: The name in the test's id.
+        make: Builds the source of a folder; two sources of one folder are equal.
+        add: Adds one item to the folder; None if the items are fixed.
+        spoil: Makes the folder unreadable; None if that is impossible.
+        is_readable: Whether the source can be scanned at all.
     """
 
     name: str
@@ -88,7 +88,7 @@ def _add_operation(folder: Path) -> None:
 
 
 def _pinned(folder: Path) -> Source:
-    """A server of a registry, which was not fetched."""
+    """A server of an MCP registry that was not fetched."""
     entry = {"server": "io.github.acme/a", "version": "1.0.0", "package": "npm"}
     return _build(folder, type="mcp-registry", name="a", store=str(folder / "store"), **entry)
 
@@ -105,7 +105,7 @@ def _server(folder: Path, *, trusted: bool = True) -> Source:
 
 
 def _offer(folder: Path) -> None:
-    """Let the server offer one tool more."""
+    """Add a tool to the server."""
     file = folder / "tools"
     names = file.read_text().split() if file.exists() else []
     half = folder / "tools.half"
@@ -127,7 +127,7 @@ def _build(folder: Path, **entry: object) -> Source:
 
 
 def _commit(folder: Path, kind: str) -> None:
-    """Add a skill to a repository, which holds a marketplace, and fetch it."""
+    """Add a skill to a repository with a marketplace, and fetch it."""
     repository = Repository(folder / "repository")
     write(repository.path / LISTING, marketplace({"name": "p", "source": "./"}))
     repository.add_skills(f"s{len(list(repository.path.glob('skills/*')))}")
@@ -135,7 +135,7 @@ def _commit(folder: Path, kind: str) -> None:
 
 
 def _archive(folder: Path) -> None:
-    """Publish an archive with one skill more, and fetch it."""
+    """Publish an archive with another skill, and fetch it."""
     number = len(list(folder.glob("of-*")))
     (folder / f"of-{number}").touch()
     (folder / "a.zip").write_bytes(zipped(skills(*(f"s{n}" for n in range(number + 1)))))
@@ -143,7 +143,7 @@ def _archive(folder: Path) -> None:
 
 
 def _fetched(name: str, add: Callable[[Path], None], **entry: object) -> Adapter:
-    """A source whose content is fetched; by another process, as far as it knows."""
+    """A source whose content is fetched, as if by another process."""
     return Adapter(
         name,
         make=lambda folder: built(
@@ -216,7 +216,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def filled(adapter: Adapter, place: Path) -> Source:
-    """The adapter's source, with one item at least if items can be added."""
+    """The adapter's source, with at least one item if items can be added."""
     if adapter.add:
         adapter.add(place)
     return adapter.make(place)
@@ -228,8 +228,8 @@ def ids(source: Source) -> list[str]:
 
 
 @on(ADAPTERS)
-def test_it_has_a_type_a_name_and_a_location(adapter: Adapter, place: Path) -> None:
-    """It has a type of the registry, a name and a location, also if it cannot be scanned."""
+def test_a_source_has_a_type_a_name_and_a_location(adapter: Adapter, place: Path) -> None:
+    """Any source has a registered type, a name and a location, also if it cannot be scanned."""
     source = adapter.make(place)
     assert source.type in {*TYPES, TYPE}
     assert source.name
@@ -238,7 +238,7 @@ def test_it_has_a_type_a_name_and_a_location(adapter: Adapter, place: Path) -> N
 
 @on(ADAPTERS)
 def test_identity_is_plain_json_and_stable(adapter: Adapter, place: Path) -> None:
-    """The identity does not change with what the source offers."""
+    """The identity does not change with the items."""
     source = adapter.make(place)
     before = json.dumps(source.identity(), sort_keys=True)
     if adapter.add:
@@ -248,7 +248,7 @@ def test_identity_is_plain_json_and_stable(adapter: Adapter, place: Path) -> Non
 
 @on(ADAPTERS)
 def test_equal_configurations_make_equal_sources(adapter: Adapter, place: Path) -> None:
-    """So a reloaded configuration keeps the source that remembers its files or session."""
+    """Equal sources let a reloaded configuration keep the source that has state."""
     source = adapter.make(place)
     assert source == adapter.make(place)
     assert hash(source) == hash(adapter.make(place))
@@ -269,7 +269,7 @@ def test_scans_are_deterministic(adapter: Adapter, place: Path) -> None:
 
 @on(CHANGING)
 def test_a_scan_finds_added_items(adapter: Adapter, place: Path) -> None:
-    """A source holds no outdated items."""
+    """A scan of the same source also finds items that were added later."""
     source = filled(adapter, place)
     before = ids(source)
     assert adapter.add
@@ -279,7 +279,7 @@ def test_a_scan_finds_added_items(adapter: Adapter, place: Path) -> None:
 
 @on(FAILING)
 def test_a_failure_is_an_error_and_never_an_empty_scan(adapter: Adapter, place: Path) -> None:
-    """A source that cannot be read raises, and stays the same source."""
+    """A scan of an unreadable source raises, and its identity stays the same."""
     source = filled(adapter, place)
     identity = source.identity()
     if adapter.spoil:
@@ -292,7 +292,7 @@ def test_a_failure_is_an_error_and_never_an_empty_scan(adapter: Adapter, place: 
 
 @on(ADAPTERS)
 def test_only_a_source_that_needs_trust_can_lack_it(adapter: Adapter, place: Path) -> None:
-    """One without trust cannot be scanned, watched or called, and starts nothing."""
+    """An untrusted source cannot be scanned, watched or called, and starts no process."""
     source = filled(adapter, place)
     assert source.is_trusted or source.needs_trust
     if not source.is_trusted:
@@ -306,7 +306,7 @@ def test_only_a_source_that_needs_trust_can_lack_it(adapter: Adapter, place: Pat
 
 @on(CHANGING)
 def test_changes_are_reported(adapter: Adapter, place: Path) -> None:
-    """Either by the events of a folder, or by the source itself, from the first scan on."""
+    """Changes are reported by events of the source's folder or by its own watch."""
     source = filled(adapter, place)
     assert adapter.add
     if source.folder is not None:
@@ -336,7 +336,7 @@ def test_changes_are_reported(adapter: Adapter, place: Path) -> None:
 
 @on(ADAPTERS)
 def test_only_servers_have_tools_to_call(adapter: Adapter, place: Path) -> None:
-    """An adapter returns the server that runs a tool, says why it cannot, or has none."""
+    """Only MCP and OpenAPI sources return a server to call; an unreadable one says why not."""
     source = adapter.make(place)
     if isinstance(source, Unreadable):
         with pytest.raises(CallError, match="half saved"):
@@ -348,7 +348,7 @@ def test_only_servers_have_tools_to_call(adapter: Adapter, place: Path) -> None:
 
 @on(list(map(_of_files, CASES)))
 def test_a_missing_folder_is_unavailable(adapter: Adapter, place: Path) -> None:
-    """A missing folder may be on a disk that is not mounted."""
+    """A source whose folder is missing is away, as the disk may not be mounted."""
     source = filled(adapter, place)
     assert adapter.spoil
     adapter.spoil(place)
@@ -356,5 +356,5 @@ def test_a_missing_folder_is_unavailable(adapter: Adapter, place: Path) -> None:
 
 
 def test_every_registered_type_is_in_this_suite() -> None:
-    """A new type of source adds its adapter here."""
+    """Every type of source must have an adapter here."""
     assert set(TYPES) <= {adapter.name.split(" with ")[0] for adapter in ADAPTERS}

@@ -1,4 +1,4 @@
-"""What every adapter of ``StatusBoard`` does: run in memory, on a file and on a real Redis."""
+"""The contract of ``StatusBoard``, tested in memory, on a file and on a real Redis."""
 
 import threading
 from pathlib import Path
@@ -23,13 +23,13 @@ CLOSE_S = 30.0  # how long a test may take between two steps
 
 @pytest.fixture
 def now() -> SimpleNamespace:
-    """The wall clock, to be set."""
+    """The wall clock, which tests set."""
     return SimpleNamespace(time=1_760_000_000.5)
 
 
 @pytest.fixture(params=["memory", "file", "redis"])
 def status(request: pytest.FixtureRequest, now: SimpleNamespace, tmp_path: Path) -> StatusBoard:
-    """An empty board."""
+    """Each adapter in turn, empty."""
     if request.param == "memory":
         return MemoryStatus(lambda: now.time)
     if request.param == "file":
@@ -39,7 +39,7 @@ def status(request: pytest.FixtureRequest, now: SimpleNamespace, tmp_path: Path)
 
 
 def advance(status: StatusBoard, now: SimpleNamespace, seconds: float) -> None:
-    """Let time pass. Nothing advances the clock of a Redis, so reports are made older there."""
+    """Let time pass. The clock of Redis cannot be set, so its reports are made older."""
     now.time += seconds
     if isinstance(status, RedisStatus):
         client, key = status._server.client, "repertory:reports"
@@ -48,8 +48,8 @@ def advance(status: StatusBoard, now: SimpleNamespace, seconds: float) -> None:
             client.hset(key, who, b"%.6f %s" % (float(at) - seconds, report))
 
 
-def test_the_last_report_counts(status: StatusBoard, now: SimpleNamespace) -> None:
-    """A report replaces the last one of its process, with the time; others stay."""
+def test_a_report_replaces_the_previous_one(status: StatusBoard, now: SimpleNamespace) -> None:
+    """A report replaces the previous report of its process and has the time of writing."""
     assert status.reports() == {}
     status.report("watch", {"sources": [{"name": "docs", "seen": 1.5}], "old": None})
     status.report("worker:host:1", {})
@@ -63,7 +63,7 @@ def test_the_last_report_counts(status: StatusBoard, now: SimpleNamespace) -> No
 
 
 def test_old_reports_are_forgotten(status: StatusBoard, now: SimpleNamespace) -> None:
-    """A report is forgotten after ten minutes, until its process reports again."""
+    """A report is forgotten after ten minutes; its process may report again."""
     status.report("worker:host:1", {"a": 1})
     advance(status, now, 300)
     status.report("worker:host:2", {})
@@ -74,13 +74,13 @@ def test_old_reports_are_forgotten(status: StatusBoard, now: SimpleNamespace) ->
 
 
 def test_the_report_of_the_watch_service_stays(status: StatusBoard, now: SimpleNamespace) -> None:
-    """It says who may see what, which a query process that starts later must know."""
+    """The report has the access rights, which a query process that starts later needs."""
     status.report("watch", {"a": 1})
     advance(status, now, 1e6)
     assert status.reports()["watch"]["a"] == 1
 
 
-def test_reports_are_the_callers(status: StatusBoard) -> None:
+def test_callers_get_copies_of_reports(status: StatusBoard) -> None:
     """Changing a report that was read changes nothing on the board."""
     status.report("watch", {"a": 1})
     status.reports()["watch"]["a"] = 2
@@ -88,7 +88,7 @@ def test_reports_are_the_callers(status: StatusBoard) -> None:
 
 
 def test_counters_add_up(status: StatusBoard) -> None:
-    """Counters of all kinds of numbers grow from nothing."""
+    """Counters may be integers or fractions, and are missing before their first count."""
     assert status.counters() == {}
     status.count({})
     status.count({"texts": 3, "seconds": 0.25})
@@ -97,7 +97,7 @@ def test_counters_add_up(status: StatusBoard) -> None:
 
 
 def test_threads_count_together(status: StatusBoard) -> None:
-    """No count is lost when many count at once."""
+    """No count is lost when several threads count at once."""
 
     def count() -> None:
         for _ in range(50):
@@ -113,7 +113,7 @@ def test_threads_count_together(status: StatusBoard) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"1.5 {}", b"x {}", b"9999999999.5 []", b"\xff"])
 def test_damaged_reports_are_skipped(redis_server: RedisProcess, data: bytes) -> None:
-    """An unreadable report hides no other; without a time it is deleted."""
+    """An unreadable report does not hide others; without a valid time it is deleted."""
     server = RedisServer(redis_server.url)
     status = RedisStatus(server)
     status.report("watch", {"a": 1})
@@ -124,18 +124,18 @@ def test_damaged_reports_are_skipped(redis_server: RedisProcess, data: bytes) ->
 
 @pytest.mark.parametrize("hours", [-24.0, -0.2, 0.2, 24.0])
 def test_clocks_may_differ(redis_server: RedisProcess, hours: float) -> None:
-    """A report is as old as it is for every reader, whatever the clock of its process says."""
+    """A report's age does not depend on the clock of the process that wrote it."""
     mine = SimpleNamespace(time=1_760_000_000.5)
     reader = RedisStatus(RedisServer(redis_server.url), lambda: mine.time)
     writer = RedisStatus(RedisServer(redis_server.url), lambda: mine.time + hours * 3_600)
     writer.report("watch", {"a": 1})
     assert reader.reports()["watch"] == {"a": 1, "at": pytest.approx(mine.time, abs=CLOSE_S)}
     assert writer.reports()["watch"]["a"] == 1
-    assert reader.reports()["watch"]["a"] == 1  # neither deletes what the other reads
+    assert reader.reports()["watch"]["a"] == 1  # neither deletes it as too old
 
 
 def test_a_clock_that_was_set_back_writes_the_file(tmp_path: Path, now: SimpleNamespace) -> None:
-    """The report of an earlier process, of a time to come, is replaced."""
+    """A stored report with a time in the future is replaced."""
     path = tmp_path / "status.json"
     board(path, now).report("watch", {"sources": []})
     now.time -= 3_600
@@ -144,12 +144,12 @@ def test_a_clock_that_was_set_back_writes_the_file(tmp_path: Path, now: SimpleNa
 
 
 def board(path: Path, now: SimpleNamespace) -> FileStatus:
-    """The board of the next process."""
+    """The board as a new process opens it."""
     return FileStatus(path, lambda: now.time)
 
 
 def test_the_watch_report_outlives_the_process(tmp_path: Path, now: SimpleNamespace) -> None:
-    """The next process reads the last report of ``watch`` whole, and no other, at any age."""
+    """A new process reads the last report of ``watch`` at any age, but no other report."""
     path = tmp_path / "data" / "status.json"
     status = board(path, now)
     status.report("watch", {"sources": [{"name": "„docs“", "seen": 1.5}], "error": None})
@@ -167,8 +167,8 @@ def test_the_watch_report_outlives_the_process(tmp_path: Path, now: SimpleNamesp
     assert again.reports()["watch"]["at"] == now.time - 5_000
 
 
-def test_an_unchanged_report_is_seldom_written(tmp_path: Path, now: SimpleNamespace) -> None:
-    """The same report leaves the file alone for a while; a changed one is written at once."""
+def test_an_unchanged_report_is_rarely_written(tmp_path: Path, now: SimpleNamespace) -> None:
+    """An unchanged report is written once per interval, a changed report at once."""
     path = tmp_path / "status.json"
     status = board(path, now)
     status.report("watch", {"sources": []})
@@ -201,7 +201,7 @@ def test_a_damaged_file_is_an_empty_board(
 
 
 def test_a_file_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:
-    """The report still holds within the process."""
+    """The write raises, but the process itself still reads the report."""
     (tmp_path / "file").write_bytes(b"")
     status = FileStatus(tmp_path / "file" / "status.json")
     with pytest.raises(StoreError, match=r"Cannot write .*status\.json"):
@@ -209,8 +209,8 @@ def test_a_file_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:
     assert status.reports()["watch"]["a"] == 1
 
 
-def test_a_damaged_counter_in_redis_is_none(redis_server: RedisProcess) -> None:
-    """The others are still counted."""
+def test_a_damaged_counter_in_redis_is_skipped(redis_server: RedisProcess) -> None:
+    """The other counters are still read."""
     server = RedisServer(redis_server.url)
     server.client.flushall()
     status = RedisStatus(server)

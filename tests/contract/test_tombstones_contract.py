@@ -1,4 +1,4 @@
-"""What every adapter of ``Tombstones`` does: run in memory and on a real Redis."""
+"""The contract of ``Tombstones``, tested in memory and on a real Redis."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from tests.support.redis_server import RedisProcess
 
 @pytest.fixture(params=["memory", "redis"])
 def tombstones(request: pytest.FixtureRequest) -> Tombstones:
-    """No tombstones."""
+    """Each adapter in turn, empty."""
     if request.param == "memory":
         return MemoryTombstones()
     return RedisTombstones(RedisServer(request.getfixturevalue("redis_server").url))
@@ -23,7 +23,7 @@ def tombstones(request: pytest.FixtureRequest) -> Tombstones:
 def test_only_recorded_deletions_are_found(
     tombstones: Tombstones, collection: Callable[[], str]
 ) -> None:
-    """A deletion is found in its collection alone; an empty record and question are allowed."""
+    """A deletion is found only in its collection; empty records and requests are allowed."""
     name = collection()
     tombstones.record_deletions(name, {})
     assert tombstones.deleted(name, []) == {}
@@ -37,7 +37,7 @@ def test_only_recorded_deletions_are_found(
 def test_the_newest_revision_stays(
     tombstones: Tombstones, collection: Callable[[], str], records: list[dict[str, int]]
 ) -> None:
-    """Whatever the order of the records, an item has the newest revision of its own."""
+    """In any order of the records, an item keeps the newest of its revisions."""
     name = collection()
     newest: dict[str, int] = {}
     for record in records:
@@ -49,7 +49,7 @@ def test_the_newest_revision_stays(
 
 
 def test_tombstones_in_redis_expire(redis_server: RedisProcess) -> None:
-    """Each has a time to live, which an older deletion does not remove."""
+    """Each key has a time to live, also after a record of an older deletion."""
     server = RedisServer(redis_server.url)
     tombstones = RedisTombstones(server)
     for revision in (2, 1):
@@ -60,7 +60,7 @@ def test_tombstones_in_redis_expire(redis_server: RedisProcess) -> None:
 
 
 def test_tombstones_in_memory_expire() -> None:
-    """A process that runs for weeks forgets what was deleted more than a day ago."""
+    """A long-running process forgets deletions that are older than a day."""
     now = 0.0
     tombstones = MemoryTombstones(clock=lambda: now)
     tombstones.record_deletions("c", {"a": 1, "b": 1})
@@ -75,7 +75,7 @@ def test_tombstones_in_memory_expire() -> None:
 
 
 def test_a_damaged_tombstone_in_redis_is_none(redis_server: RedisProcess) -> None:
-    """A stranger may have written there; the next deletion is recorded."""
+    """An unreadable value counts as missing, and the next deletion replaces it."""
     server = RedisServer(redis_server.url)
     server.client.flushall()
     tombstones = RedisTombstones(server)

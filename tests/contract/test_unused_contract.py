@@ -1,4 +1,4 @@
-"""What every adapter of ``UnusedSince`` does: run in memory and on a real Redis."""
+"""The contract of ``UnusedSince``, tested in memory and on a real Redis."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def since(request: pytest.FixtureRequest) -> UnusedSince:
 
 
 def test_the_first_time_counts(since: UnusedSince) -> None:
-    """A collection that stays unused keeps its time; one that was used meanwhile starts again."""
+    """An unused collection keeps its first time; a use in between restarts it."""
     assert since.update([], 1.0) == {}
     assert since.update(["a"], 1.5) == {"a": 1.5}
     assert since.update(["a", "b"], 2.0) == {"a": 1.5, "b": 2.0}
@@ -25,14 +25,14 @@ def test_the_first_time_counts(since: UnusedSince) -> None:
 
 
 def test_no_time_is_in_the_future(since: UnusedSince) -> None:
-    """After the clock was set back, the time counts from there."""
+    """If the clock is set back, a later stored time is replaced by the current one."""
     since.update(["a"], 100.0)
     assert since.update(["a"], 50.0) == {"a": 50.0}
     assert since.update(["a"], 100.0) == {"a": 50.0}
 
 
 def test_a_damaged_time_starts_again(redis_server: RedisProcess) -> None:
-    """Nothing is removed too early because of it."""
+    """An unreadable time counts from now, so its collection is not removed too early."""
     server = RedisServer(redis_server.url)
     server.client.hset("repertory:unused", mapping={"a": "soon", "b": "7"})
     assert RedisUnusedSince(server).update(["a", "b"], 9.0) == {"a": 9.0, "b": 7.0}

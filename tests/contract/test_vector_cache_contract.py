@@ -1,4 +1,4 @@
-"""What every adapter of ``VectorCache`` does: run on SQLite and on a Qdrant server."""
+"""The contract of ``VectorCache``, tested on SQLite and on a Qdrant server."""
 
 import threading
 import uuid
@@ -23,7 +23,7 @@ DIMENSION = 4
 
 @pytest.fixture(params=["qdrant", "sqlite"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], VectorCache]]:
-    """Opens the same cache repeatedly; what a test leaves on a server is deleted."""
+    """Open the same cache at each call; collections left on a server are deleted afterwards."""
     if request.param == "sqlite":
         yield lambda: SqliteVectorCache(tmp_path / "data" / "vectors.sqlite", DIMENSION)
         return
@@ -46,7 +46,7 @@ def cache(opened: Callable[[], VectorCache]) -> Iterator[VectorCache]:
 
 
 def key(number: int) -> bytes:
-    """A key of a text."""
+    """The key of a numbered text."""
     return vector_key(MINILM, f"text {number}")
 
 
@@ -56,7 +56,7 @@ def vector(number: float) -> NDArray[np.float32]:
 
 
 def test_vectors_come_back_bit_by_bit(cache: VectorCache) -> None:
-    """Vectors are float32 arrays and exact; missing ones are left out."""
+    """Vectors are returned as exact float32 arrays; missing keys are left out."""
     cache.put({key(1): vector(1 / 3), key(2): vector(2)})
     got = cache.get([key(1), key(3), key(2), key(1)])
     assert set(got) == {key(1), key(2)}
@@ -74,15 +74,15 @@ def test_nothing_in_nothing_out(cache: VectorCache) -> None:
 
 
 def test_putting_again_replaces(cache: VectorCache) -> None:
-    """A key has one vector, the last."""
+    """A second write of a key replaces its vector."""
     cache.put({key(1): vector(1)})
     cache.put({key(1): vector(2)})
     assert cache.get([key(1)])[key(1)][0] == 2
     assert cache.count() == 1
 
 
-def test_many_at_once(cache: VectorCache) -> None:
-    """Any number of keys in one call."""
+def test_many_keys_in_one_call(cache: VectorCache) -> None:
+    """One call may write or read thousands of keys."""
     cache.put({key(number): vector(number) for number in range(2_500)})
     got = cache.get([key(number) for number in range(-10, 2_510)])
     assert [got[key(number)][0] for number in range(2_500)] == list(range(2_500))
@@ -92,7 +92,7 @@ def test_many_at_once(cache: VectorCache) -> None:
 def test_a_cache_is_bounded(
     opened: Callable[[], VectorCache], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server of tools may invent texts without end."""
+    """The number of vectors is limited, as MCP servers may send ever new texts."""
     for module in ("cache", "qdrant_cache"):
         monkeypatch.setattr(f"repertory.index.{module}.MAX_VECTORS", 100)
     cache = opened()
@@ -101,8 +101,8 @@ def test_a_cache_is_bounded(
     cache.close()
 
 
-def test_openings_share_their_vectors(opened: Callable[[], VectorCache]) -> None:
-    """Each opening reads what another wrote, also concurrently; closing twice is allowed."""
+def test_caches_opened_twice_share_their_vectors(opened: Callable[[], VectorCache]) -> None:
+    """Caches opened together or later read the same vectors; closing twice is allowed."""
     first, second = opened(), opened()
     first.put({key(1): vector(1)})
     assert set(second.get([key(1)])) == {key(1)}
@@ -115,7 +115,7 @@ def test_openings_share_their_vectors(opened: Callable[[], VectorCache]) -> None
     third.close()
 
 
-def test_threads_share_it(cache: VectorCache) -> None:
+def test_threads_share_a_cache(cache: VectorCache) -> None:
     """Concurrent reads and writes lose nothing."""
 
     def write(start: int) -> None:
@@ -145,7 +145,7 @@ CHANGED = [
 
 @given(text=st.text(alphabet=st.characters(), max_size=20), other=st.text(max_size=20))
 def test_a_key_depends_on_model_and_text(text: str, other: str) -> None:
-    """The same model and text have the same key; any other model or text has another."""
+    """Equal models and texts have equal keys; any other model or text has another key."""
     address = vector_key(MINILM, text)
     assert len(address) == 32
     assert address == vector_key(msgspec.structs.replace(MINILM), text)
@@ -155,5 +155,5 @@ def test_a_key_depends_on_model_and_text(text: str, other: str) -> None:
 
 
 def test_any_text_has_a_key() -> None:
-    """Invalid characters and NULs have keys of their own."""
+    """Texts that are empty, invalid Unicode or NUL have distinct keys."""
     assert len({vector_key(MINILM, text) for text in ("", "\0", "\ud800", "\ufffd")}) == 4

@@ -1,6 +1,6 @@
-"""What every adapter of ``VectorStore`` does: run on the embedded engine and a Qdrant server.
+"""The contract of ``VectorStore``, tested on the embedded engine and a Qdrant server.
 
-The server is a real one where there is one, else a stand-in on the same engine; see ``qdrant_url``.
+Without a real server, a stand-in on the same engine is used; see ``qdrant_url``.
 """
 
 import json
@@ -29,7 +29,7 @@ from tests.support.points import DIMENSION, direction, item_of, point
 
 @pytest.fixture(params=["edge", "qdrant"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorStore]:
-    """Each adapter in turn; what a test leaves on a server is deleted."""
+    """Each adapter in turn; collections left on a server are deleted afterwards."""
     if request.param == "edge":
         yield EdgeStore(tmp_path / "data", timeout=0.1)
         return
@@ -42,7 +42,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorStor
 
 @pytest.fixture
 def name() -> str:
-    """An unused name."""
+    """An unused name of a collection."""
     return f"repertory_{uuid.uuid4().hex[:16]}_bge-small-en-v1.5_g1"
 
 
@@ -112,7 +112,7 @@ def test_search_gives_the_nearest_first_with_their_cosine(collection: Collection
 
 
 def test_sections_are_found_beside_their_item(collection: Collection) -> None:
-    """Search returns sections with their numbers; states, records, scan and scores are of items."""
+    """Only a search returns sections; states, records, scans and scores have only items."""
     collection.upsert(
         [
             point("guide", direction(1)),
@@ -133,7 +133,7 @@ def test_sections_are_found_beside_their_item(collection: Collection) -> None:
 
 
 def test_scores_are_cosines_of_the_given_items(collection: Collection) -> None:
-    """Every existing item of those given gets its cosine, however distant it is."""
+    """Every given item that exists gets its cosine, also if it is no match."""
     vectors = {"a": direction(1), "b": direction(1, 1), "c": direction(-1), "d": direction(0, 1)}
     collection.upsert([point(item, vector) for item, vector in vectors.items()])
     query = direction(0.6, 0.8)
@@ -157,7 +157,7 @@ def test_the_score_of_an_item_is_the_maximum_of_its_own_and_its_leads(
     assert found == pytest.approx({"a": 1.0, "b": 1.0, "c": 0.0})
 
 
-def test_a_state_has_what_a_diff_needs(collection: Collection) -> None:
+def test_a_state_has_source_hashes_and_revision(collection: Collection) -> None:
     """A state has the item's source, hashes and revision."""
     collection.upsert([point("a", source="team", revision=7)])
     assert list(collection.states()) == [
@@ -171,8 +171,8 @@ def test_a_state_has_what_a_diff_needs(collection: Collection) -> None:
     ]
 
 
-def test_states_of_some_items(collection: Collection) -> None:
-    """Each existing item has one state, however often it is given."""
+def test_states_are_returned_for_given_items(collection: Collection) -> None:
+    """Each given item that exists has one state, also if it is given twice."""
     items = [f"item {number}" for number in range(1_201)]
     collection.upsert([point(item) for item in items])
     collection.upsert([point("item 7", revision=2), point("item 7", section=0)])
@@ -186,8 +186,8 @@ def test_states_of_some_items(collection: Collection) -> None:
     assert sorted(state.item for state in collection.states(items)) == sorted(items)
 
 
-def test_pages_of_states(collection: Collection) -> None:
-    """A page holds the states from a key on, in the order of keys; sections are not counted."""
+def test_states_are_returned_in_pages(collection: Collection) -> None:
+    """A page holds the states from a key on, ordered by key and without sections."""
     items = sorted((f"item {number}" for number in range(40)), key=item_key)
     for item in items:
         collection.upsert([point(item), point(item, section=0)])
@@ -238,8 +238,10 @@ def test_records_are_unchanged(collection: Collection) -> None:
         (Filter(tags=("unknown",)), set()),
     ],
 )
-def test_filters(collection: Collection, where: Filter | None, expected: set[str]) -> None:
-    """A field matches any of its values, and all fields must match, within the search."""
+def test_all_fields_of_a_filter_must_match(
+    collection: Collection, where: Filter | None, expected: set[str]
+) -> None:
+    """Each field of a filter must match one of its values."""
     collection.upsert(
         [
             point("read", source="mcp", server="files", tags=("io",)),
@@ -251,8 +253,8 @@ def test_filters(collection: Collection, where: Filter | None, expected: set[str
     assert found(collection, where) == expected
 
 
-def test_every_point_comes_back_as_it_was_written(collection: Collection) -> None:
-    """With its vector, in the order of the ids, so that the sections follow their item."""
+def test_points_are_returned_as_written(collection: Collection) -> None:
+    """``points`` returns points with all fields and vectors, ordered by id."""
     written = [
         point("a", direction(1, 2), tags=("x", "y"), server="s", record={"deep": [1, {"b": None}]}),
         point("a", direction(2, 1), section=0, record={"heading": "h"}),
@@ -271,7 +273,7 @@ def test_every_point_comes_back_as_it_was_written(collection: Collection) -> Non
 
 
 def test_aliases_are_listed(store: VectorStore, collection: Collection, name: str) -> None:
-    """Each with its collection; also some by name."""
+    """All aliases, or the given ones that exist, are listed with their collections."""
     store.set_alias(f"{name}_one", collection.name)
     store.set_alias(f"{name}_two", collection.name)
     found = {one: at for one, at in store.aliases().items() if one.startswith(name)}
@@ -308,7 +310,7 @@ def test_an_older_write_never_replaces_a_newer_one(collection: Collection) -> No
 def test_a_damaged_point_hides_no_other(
     collection: Collection, monkeypatch: pytest.MonkeyPatch, damage: dict[str, object]
 ) -> None:
-    """It is left out or has other hashes, so that its item is written again, which mends it."""
+    """A damaged point has no valid state, so its item is written again, which repairs it."""
     items = sorted((f"item {number}" for number in range(9)), key=item_key)
     collection.upsert([point(item) for item in items])
     bad = items[3]
@@ -346,7 +348,7 @@ def test_sections_can_be_deleted_without_their_item(collection: Collection) -> N
     assert collection.count() == 3
 
 
-def test_deletion_takes_all_points_of_an_item_that_are_older(collection: Collection) -> None:
+def test_a_deletion_removes_all_older_points_of_an_item(collection: Collection) -> None:
     """An item is deleted with its sections; points written at or after ``before`` stay."""
     collection.upsert([point("a", revision=1), point("a", section=0, revision=1)])
     collection.upsert([point("b", revision=1), point("c", revision=1)])
@@ -368,7 +370,7 @@ def test_more_points_than_one_write_or_one_page_takes(collection: Collection) ->
 
 
 def test_reading_continues_during_writes(collection: Collection) -> None:
-    """An upsert during a listing breaks neither."""
+    """An upsert during a listing succeeds, and the listing is complete."""
     collection.upsert([point(f"item {number}") for number in range(1_100)])
     states = collection.states()
     first = next(states).item
@@ -385,18 +387,18 @@ def test_more_text_than_one_request_takes(collection: Collection) -> None:
 
 
 SHARES = {"three-quarters": 0.75, "half": 0.5, "quarter": 0.25, "tenth": 0.1, "fiftieth": 0.02}
-FEWEST_KB = 100  # of vectors, from which there is a graph: 800 points
+GRAPH_FROM_KB = 100  # a graph is built from this size of the vectors on: 800 points
 
 
 @pytest.mark.parametrize("points", [600, 4_000])
-def test_filtered_searches_find_what_an_exact_one_finds(
+def test_filtered_searches_agree_with_exact_ones(
     store: VectorStore, name: str, points: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """99 in 100 of the nearest points, below and above the sizes at which the method changes.
+    """Filtered searches find 99% of the nearest points, with and without a graph.
 
-    From these sizes on there is a graph, and it is used for a filtered search.
+    A graph is built only from a minimum number of points on.
     """
-    monkeypatch.setattr(layout, "GRAPH_FROM", FEWEST_KB)
+    monkeypatch.setattr(layout, "GRAPH_FROM", GRAPH_FROM_KB)
     chosen = np.random.default_rng(7)
     vectors = unit(chosen.normal(size=(points, 32)).astype(np.float32))
     queries = unit(chosen.normal(size=(60, 32)).astype(np.float32))
@@ -427,8 +429,8 @@ def test_filtered_searches_find_what_an_exact_one_finds(
                 assert hits / wanted.size >= 0.99, (tag, kinds)
 
 
-def test_several_queries_are_answered_at_once(collection: Collection) -> None:
-    """Each has matches of its own, and the cosines of items without one."""
+def test_several_queries_are_answered_in_one_call(collection: Collection) -> None:
+    """Each query gets its own matches, and the cosines of its keys that did not match."""
     vectors = {"a": direction(1), "b": direction(1, 1), "c": direction(0, 1)}
     collection.upsert([point(item, vector, tags=(item,)) for item, vector in vectors.items()])
     keys = [item_key(item) for item in "abcd"]
@@ -449,7 +451,7 @@ def test_several_queries_are_answered_at_once(collection: Collection) -> None:
 
 
 def test_records_of_likely_items_may_come_along(collection: Collection) -> None:
-    """They are those of the items, or none where reading them is no request."""
+    """A query returns either all records of the likely items, or none."""
     collection.upsert([point(item, direction(1)) for item in "abc"])
     collection.upsert([point("a", direction(1), section=0, record={"id": "not the item's own"})])
     likely = [item_key(item) for item in "adb"]
@@ -498,7 +500,7 @@ def example(store: VectorStore, run: Callable[[Collection], None]) -> None:
 )
 @given(writes=WRITES, data=st.data())
 def test_writes_converge(store: VectorStore, writes: list[Write], data: st.DataObject) -> None:
-    """In any order, batches and repetitions, the highest revisions win."""
+    """In any order, batching and repetition of writes, the highest revisions win."""
     model: dict[tuple[str, int | None], int] = {}
     for item, section, revision in writes:
         model[item, section] = max(revision, model.get((item, section), 0))
@@ -522,7 +524,7 @@ def test_writes_converge(store: VectorStore, writes: list[Write], data: st.DataO
 def test_writes_and_deletions_equal_those_of_a_dictionary(
     store: VectorStore, steps: list[list[Write] | tuple[list[str], int]]
 ) -> None:
-    """Any series of upserts and deletions has the same result in a plain dictionary."""
+    """Any series of upserts and deletions has the same result as in a dictionary."""
 
     def run(collection: Collection) -> None:
         model: dict[tuple[str, int | None], int] = {}
@@ -568,15 +570,15 @@ def test_writes_survive_reopening(store: VectorStore, name: str) -> None:
         assert [state.revision for state in again.states()] == [3]
 
 
-def test_a_store_may_wait_for_a_while(store: VectorStore, name: str) -> None:
-    """What no other process holds is had without waiting."""
+def test_a_free_collection_is_opened_without_waiting(store: VectorStore, name: str) -> None:
+    """A collection that no other process holds is opened without waiting."""
     with store.waiting(0.0), store.create(name, DIMENSION) as first, store.open(name) as second:
         first.upsert([point("a")])
         assert found(second) == {"a"}
 
 
 def test_one_store_opens_a_collection_more_than_once(store: VectorStore, name: str) -> None:
-    """Each opening finds the writes of the other at once, and is closed by itself."""
+    """Handles of one collection see each other's writes at once and are closed separately."""
     with store.create(name, DIMENSION) as first:
         with store.open(name) as second, store.open(name) as third:
             first.upsert([point("a")])
@@ -591,7 +593,7 @@ def test_one_store_opens_a_collection_more_than_once(store: VectorStore, name: s
         assert again.count() == 2
 
 
-def test_a_name_is_taken_while_its_collection_is_open(
+def test_an_open_collection_cannot_be_created_again(
     store: VectorStore, collection: Collection
 ) -> None:
     """Creating it again is refused, and does not affect the open collection."""
@@ -618,7 +620,7 @@ def test_threads_share_a_collection(store: VectorStore, collection: Collection) 
 
 
 def test_optimizing_loses_nothing(collection: Collection) -> None:
-    """All points are found after it as before."""
+    """After optimizing, all points are still found."""
     collection.upsert([point(f"item {n}", direction(1, n)) for n in range(300)])
     collection.delete_items([f"item {n}" for n in range(200)], before=2)
     collection.optimize()
@@ -671,7 +673,7 @@ def test_an_alias_switches_at_once(store: VectorStore, name: str) -> None:
 
 
 def test_an_alias_is_deleted_with_its_collection(store: VectorStore, name: str) -> None:
-    """It also stays deleted when a collection of that name is created again."""
+    """The alias stays deleted if a collection of the same name is created again."""
     alias = f"alias_{name}"
     store.create(name, DIMENSION).close()
     store.set_alias(alias, name)

@@ -15,7 +15,7 @@ from tests.support.waiting import until
 
 @pytest.fixture(scope="session", autouse=True)
 def _heeded_hangup() -> Iterator[None]:
-    """What tests start heeds a closed terminal, also if ``nohup`` has the tests ignore it."""
+    """Let child processes react to SIGHUP, also if the tests run under ``nohup``."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     signal.signal(signal.SIGHUP, before)
@@ -46,13 +46,13 @@ def indexed(cli: Cli, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def user(tmp_path_factory: pytest.TempPathFactory) -> Cli:
-    """The command line of a user with a data directory of their own."""
+    """The command line of a user with their own data directory, for one module."""
     return _new_user(tmp_path_factory.mktemp("user"))
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> Cli:
-    """The command line of a new user."""
+    """The command line of a new user, for one test."""
     return _new_user(tmp_path)
 
 
@@ -87,7 +87,7 @@ def mcp_config(project: Path) -> Path:
 
 @pytest.fixture
 def labelled_set(tmp_path: Path) -> Callable[[str], Path]:
-    """Creates a labelled set of two tools, whose one query has the given right answer."""
+    """Create a labelled set of two tools and one query with the given right answer."""
 
     def make(right: str) -> Path:
         folder = tmp_path / "labelled"

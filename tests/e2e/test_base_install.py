@@ -1,4 +1,4 @@
-"""The base install: one process needs no client of a store and no package of a team."""
+"""The base install needs no Qdrant client and no packages of a team setup."""
 
 import tomllib
 from pathlib import Path
@@ -26,7 +26,7 @@ sys.meta_path.insert(0, Missing())
 
 @pytest.fixture
 def bare(own: Cli, tmp_path: Path) -> Cli:
-    """A command line in whose process these packages cannot be imported."""
+    """A command line whose processes cannot import the forbidden packages."""
     folder = tmp_path / "bare"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(SITECUSTOMIZE)
@@ -36,7 +36,7 @@ def bare(own: Cli, tmp_path: Path) -> Cli:
 
 
 def test_a_directory_is_indexed_and_searched(bare: Cli, project: Path) -> None:
-    """By meaning too: weights and tokenizer are there without the SDK of their author."""
+    """Hybrid search works, as weights and tokenizer need no SDK of their author."""
     indexed = bare.json(project, "index")
     found = bare.json(project, "search", "make a loaf from scratch")
     assert indexed["embedded"] > 0
@@ -45,7 +45,7 @@ def test_a_directory_is_indexed_and_searched(bare: Cli, project: Path) -> None:
 
 
 def test_a_qdrant_server_needs_no_client(bare: Cli, project: Path) -> None:
-    """What one process stores there is found, with the same answer."""
+    """Items stored on a Qdrant server are found without its client package."""
     with QdrantProcess() as server:
         bare.environment["REPERTORY_QDRANT_URL"] = server.url
         assert bare.json(project, "index")["embedded"] > 0
@@ -59,8 +59,8 @@ def named(requirements: list[str]) -> dict[str, Requirement]:
     return {one.name.lower(): one for one in map(Requirement, requirements)}
 
 
-def test_nothing_requires_them() -> None:
-    """Neither the base nor an extra of those who run it."""
+def test_no_extra_requires_the_forbidden_packages() -> None:
+    """Neither the base install nor an extra other than ``dev`` requires these packages."""
     declared = tomllib.loads(PYPROJECT.read_text("utf-8"))["project"]
     extras = {
         extra: named(required)

@@ -1,4 +1,4 @@
-"""All commands except index and search, as separate processes."""
+"""Administrative commands of the command line, as separate processes."""
 
 import json
 import os
@@ -37,7 +37,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_examples(cli: Cli, tmp_path: Path, command: str) -> None:
-    """The help has the purpose of the command, its settings and its usage."""
+    """The help of each command has examples and its settings."""
     done = cli.run(tmp_path, *command.split(), "--help")
 
     assert done.returncode == 0
@@ -47,8 +47,8 @@ def test_every_command_has_help_with_examples(cli: Cli, tmp_path: Path, command:
     assert "--data-dir" in done.stdout
 
 
-def test_an_unknown_command_is_an_error_like_others(cli: Cli, tmp_path: Path) -> None:
-    """It suggests similar ones; a group without a command shows its help on stderr."""
+def test_an_unknown_command_is_a_one_line_error(cli: Cli, tmp_path: Path) -> None:
+    """An unknown command is one line with suggestions; a group alone shows its help on stderr."""
     unknown = cli.run(tmp_path, "serch", "x")
     group = cli.run(tmp_path, "items")
 
@@ -60,14 +60,14 @@ def test_an_unknown_command_is_an_error_like_others(cli: Cli, tmp_path: Path) ->
 
 @pytest.mark.parametrize("module", ["repertory", "repertory_admin"])
 def test_the_command_line_is_a_module(cli: Cli, tmp_path: Path, module: str) -> None:
-    """``python -m repertory`` starts it, too."""
+    """``python -m repertory`` also starts the command line."""
     line = [sys.executable, "-m", module, "--version"]
     shown = subprocess.check_output(line, cwd=tmp_path, env=cli.environment, text=True)
     assert shown.startswith("repertory ")
 
 
 def test_the_shell_completes_ids_and_filters(cli: Cli, indexed: Path) -> None:
-    """Values come from the index; without one, nothing is offered and nothing fails."""
+    """Completions come from the index; without an index, none are offered."""
 
     def offered(folder: Path, line: str) -> list[str]:
         words = {"COMP_WORDS": f"repertory {line}", "COMP_CWORD": str(len(line.split()))}
@@ -91,10 +91,10 @@ def test_the_shell_completes_ids_and_filters(cli: Cli, indexed: Path) -> None:
         ("zsh", {"_TYPER_COMPLETE_ARGS": "repertory items show files__"}),
     ],
 )
-def test_the_shell_completes_no_command_of_an_author(
+def test_shell_completion_offers_no_dangerous_names(
     cli: Cli, tmp_path: Path, shell: str, asked: dict[str, str]
 ) -> None:
-    """With zsh, one of these names runs as soon as Tab is pressed; with bash, after Enter."""
+    """Tool names that a shell would run or misread are not offered as completions."""
     names = ["list", "$(touch x)", "\\$(touch x)", "`touch x`", "a;touch x", "a --config x", "a\nb"]
     tools = [{"name": name, "description": "Lists.", "inputSchema": {}} for name in names]
     (tmp_path / "tools").mkdir()
@@ -105,7 +105,7 @@ def test_the_shell_completes_no_command_of_an_author(
 
 
 def test_the_main_help_lists_commands_and_exit_codes(cli: Cli, tmp_path: Path) -> None:
-    """It names every command and every exit code."""
+    """The main help has every command or group, and a list of exit codes."""
     done = cli.run(tmp_path, "--help")
 
     for word in (*{command.split()[0] for command in COMMANDS}, "Exit codes:", "  70  "):
@@ -115,7 +115,7 @@ def test_the_main_help_lists_commands_and_exit_codes(cli: Cli, tmp_path: Path) -
 def test_version_and_completion(cli: Cli, tmp_path: Path) -> None:
     """The version is one line; a completion script is shown for the current shell."""
     assert cli.run(tmp_path, "--version").stdout.startswith("repertory ")
-    line = f"{shlex.join(COMMAND)} --show-completion; exit $?"  # or bash would exec it
+    line = f"{shlex.join(COMMAND)} --show-completion; exit $?"  # `exit` keeps bash from exec
     shown = subprocess.check_output(["bash", "-c", line], env=cli.environment, text=True)
     assert "_REPERTORY_COMPLETE" in shown
 
@@ -133,7 +133,7 @@ def test_version_and_completion(cli: Cli, tmp_path: Path) -> None:
 def test_the_shell_completes_commands_names_and_hosts(
     cli: Cli, indexed: Path, words: str, offered: list[str]
 ) -> None:
-    """As bash asks for it."""
+    """Commands, ids, names, servers and hosts are completed in bash."""
     asked = {
         "_REPERTORY_COMPLETE": "complete_bash",
         "COMP_WORDS": words,
@@ -143,7 +143,7 @@ def test_the_shell_completes_commands_names_and_hosts(
 
 
 def test_verbose_logs_events_and_fields(cli: Cli, indexed: Path) -> None:
-    """Each step is one line on stderr with event and fields, and only with the flag."""
+    """With --verbose, stderr has log lines with event and fields; otherwise it is empty."""
     done = cli.run(indexed, "search", "read_file", "--verbose")
 
     assert "embedding_device_taken" in done.stderr
@@ -166,7 +166,7 @@ def test_stats_describe_the_index(cli: Cli, indexed: Path) -> None:
 
 
 def test_stats_of_nothing_is_exit_code_4(cli: Cli, project: Path) -> None:
-    """Before the first run, an error says that there is nothing to show."""
+    """Before the first `index`, an error says that nothing is indexed."""
     done = cli.run(project, "stats")
 
     assert (done.returncode, done.stdout) == (4, "")
@@ -174,7 +174,7 @@ def test_stats_of_nothing_is_exit_code_4(cli: Cli, project: Path) -> None:
 
 
 def test_stats_name_the_index_that_other_options_made(cli: Cli, project: Path) -> None:
-    """Commands that name another model have another index."""
+    """The error says that other options, such as another model, use another index."""
     assert cli.run(project, "index", "--model", "repertory").returncode == 0
     done = cli.run(project, "stats")
 
@@ -205,7 +205,7 @@ def test_items_are_listed_and_shown(cli: Cli, indexed: Path) -> None:
 
 
 def test_links_are_shown_in_both_directions(cli: Cli, project: Path) -> None:
-    """By ``items show`` and ``explain``; a tool that is not there is named as the skill has it."""
+    """``items show`` and ``explain`` show links; a missing tool keeps the name in the skill."""
     body = "Use mcp__files__read_file, then mcp__mail__send.\n"
     add_skill(project, "letters", f"---\nname: letters\ndescription: Write one.\n---\n{body}")
     assert cli.run(project, "index", "-q").stderr == ""
@@ -220,7 +220,7 @@ def test_links_are_shown_in_both_directions(cli: Cli, project: Path) -> None:
 
 
 def test_a_name_of_several_items_is_refused(cli: Cli, project: Path) -> None:
-    """The error lists their ids; the only one that is spelled so is meant."""
+    """The error lists the ids of all matches, but an exact spelling of one name is accepted."""
     add_skill(project, "run-command", "---\nname: run-command\ndescription: Run it.\n---\n")
     assert cli.run(project, "index", "-q").stderr == ""
     done = cli.run(project, "items", "show", "Run command")
@@ -256,7 +256,7 @@ def test_config_show_names_every_origin_and_hides_secrets(cli: Cli, project: Pat
 
 
 def test_config_show_hides_secrets_of_sources(cli: Cli, project: Path) -> None:
-    """The values of headers as the passwords of URLs."""
+    """Values of headers and passwords in URLs of sources are hidden."""
     (project / "repertory.toml").write_text(
         """[[sources]]
 type = "openapi"
@@ -274,7 +274,7 @@ headers = {X-Key = "hush"}
 
 @pytest.mark.parametrize("url", ["redis://:hu/sh@redis", "redis://redis?password=hush", "hush"])
 def test_config_show_hides_invalid_urls(cli: Cli, tmp_path: Path, url: str) -> None:
-    """Half a password may be anywhere in a URL that was not escaped."""
+    """Passwords in URLs that were not escaped are hidden completely."""
     shown = cli.run(tmp_path, "config", "show", REPERTORY_REDIS_URL=url).stdout
 
     assert "redis.url" in shown
@@ -317,7 +317,7 @@ def test_a_broken_configuration_is_exit_code_2(cli: Cli, project: Path, command:
 
 @pytest.mark.parametrize("command", ["index", "config check"])
 def test_a_wrong_source_is_named_with_its_file(cli: Cli, project: Path, command: str) -> None:
-    """There may be a file for the project and one for the user."""
+    """The error names the file, as there may be a project's file and a user's file."""
     (project / "repertory.toml").write_text('[[sources]]\ntype = "skils"\n', "utf-8")
     done = cli.run(project, *command.split())
     assert done.returncode in (1, 2)
@@ -330,23 +330,23 @@ def test_trusting_another_file_is_exit_code_2(cli: Cli, project: Path) -> None:
         assert cli.run(project, "config", "trust", file).returncode == 2
 
 
-def test_only_what_was_trusted_is_revoked(cli: Cli, project: Path) -> None:
-    """A slip of the pen does not look like a success."""
+def test_revoking_trust_from_an_untrusted_file_is_an_error(cli: Cli, project: Path) -> None:
+    """Revoking trust from a file that was not trusted is an error, as after a typing error."""
     done = cli.run(project, "config", "untrust", ".mcp.jsn")
     assert (done.returncode, "These were not trusted: .mcp.jsn." in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["QDRANT", "REGISTRY"])
 def test_a_password_in_a_url_is_not_shown(cli: Cli, tmp_path: Path, name: str) -> None:
-    """Of whatever setting it is."""
+    """Passwords in the URLs of all settings are hidden."""
     url = {f"REPERTORY_{name}_URL": "https://ann:geheim@host.example:6333"}
     shown = cli.run(tmp_path, "config", "show", **url).stdout
     assert "host.example" in shown
     assert "geheim" not in shown
 
 
-def test_a_reader_that_has_gone_is_no_failure(cli: Cli, project: Path) -> None:
-    """Such as ``head``."""
+def test_a_closed_pipe_is_no_failure(cli: Cli, project: Path) -> None:
+    """A closed pipe, as after ``head``, does not make a command fail."""
     for arguments in (("config", "show"), ("config", "show", "--output", "json")):
         with subprocess.Popen(
             [*COMMAND, *arguments],
@@ -360,8 +360,8 @@ def test_a_reader_that_has_gone_is_no_failure(cli: Cli, project: Path) -> None:
             assert process.wait(TIMEOUT_S) == 0
 
 
-def test_a_name_that_is_no_unicode_is_shown_as_json(cli: Cli, project: Path) -> None:
-    """The byte is an escape."""
+def test_a_file_name_that_is_not_unicode_is_escaped_in_json(cli: Cli, project: Path) -> None:
+    """JSON output has an escape for a byte of a file name that is not valid UTF-8."""
     add_skill(project, os.fsdecode(b"b\xffd"), "---\nname: bad\n---\n")
     done = cli.run(project, "doctor", "--output", "json")
     assert done.returncode in {0, 1}, done.stderr
@@ -373,7 +373,7 @@ def test_a_name_that_is_no_unicode_is_shown_as_json(cli: Cli, project: Path) -> 
 def test_init_follows_no_link_out_of_the_folder(
     cli: Cli, project: Path, tmp_path: Path, *, is_there: bool
 ) -> None:
-    """The link is that of the stranger who made the project."""
+    """`init` does not write through a symbolic link that leaves the project."""
     target = tmp_path / "precious"
     if is_there:
         target.write_text("precious")
@@ -384,8 +384,8 @@ def test_init_follows_no_link_out_of_the_folder(
     assert not is_there or target.read_text() == "precious"
 
 
-def test_a_broken_file_of_servers_costs_its_servers_alone(cli: Cli, project: Path) -> None:
-    """Also once ``init`` has written it down: other programs write such files."""
+def test_a_broken_mcp_configuration_affects_only_its_servers(cli: Cli, project: Path) -> None:
+    """A broken or missing MCP configuration does not stop `init` or searches."""
     (project / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "x"}}')
     done = cli.run(project, "init")
     assert done.returncode == 0, done.stderr
@@ -416,7 +416,7 @@ def test_init_writes_the_discovered_sources(cli: Cli, project: Path, mcp_config:
     assert "--force" in again.stderr
     trusted = cli.run(project, "init", "--force", "--trust")
     assert (trusted.returncode, "Trusted " in trusted.stdout) == (0, True)
-    assert "rusted" not in cli.run(project, "init", "--force").stdout  # there is nothing to ask
+    assert "rusted" not in cli.run(project, "init", "--force").stdout  # nothing is left to trust
     assert cli.json(project, "index")["stats"]["items"] == 9
     assert mcp_config.exists()
 
@@ -435,7 +435,7 @@ def test_init_asks_on_a_terminal(
 
 
 def test_doctor_accepts_a_good_project(cli: Cli, indexed: Path) -> None:
-    """Every check passes; a substituted model is only a remark."""
+    """Every check of a healthy project passes."""
     done = cli.run(indexed, "doctor")
 
     assert done.returncode == 0, done.stdout
@@ -447,7 +447,7 @@ def test_doctor_accepts_a_good_project(cli: Cli, indexed: Path) -> None:
 
 
 def test_doctor_splits_no_word_in_a_narrow_terminal(cli: Cli, indexed: Path) -> None:
-    """Long paths are continued after a separator."""
+    """Lines fit the width, and every word of them is also a word of the full output."""
     whole = cli.run(indexed, "doctor").stdout
     _, written = cli.in_terminal(indexed, "doctor", "--quiet", columns=60)
     lines = re.sub(r"\x1b\[[\d;]*m", "", written).splitlines()
@@ -461,7 +461,7 @@ def test_doctor_splits_no_word_in_a_narrow_terminal(cli: Cli, indexed: Path) -> 
 def test_the_first_index_calibrates_an_unusual_model(
     cli: Cli, project: Path, tmp_path: Path
 ) -> None:
-    """It shows so in a terminal, and doctor says what was found."""
+    """A terminal shows the calibration, and `doctor` its result."""
     own = write_model(tmp_path / "own-model")
     fresh = ("--data-dir", tmp_path / "fresh", "--model", own)
     before = cli.run(project, "doctor", *fresh)
@@ -481,7 +481,7 @@ def test_the_first_index_calibrates_an_unusual_model(
 def test_the_first_search_of_a_usual_model_calibrates_nothing(
     cli: Cli, project: Path, tmp_path: Path
 ) -> None:
-    """Its calibration comes along with Repertory, and doctor knows it from the start."""
+    """Bundled models have a bundled calibration, which `doctor` reports before any search."""
     fresh = ("--data-dir", tmp_path / "fresh", "--model", "all-MiniLM-L6-v2")
     assert "calibrated on " in cli.run(project, "doctor", *fresh).stdout
     _, written = cli.in_terminal(project, "search", "bread", *fresh)
@@ -492,7 +492,7 @@ def test_the_first_search_of_a_usual_model_calibrates_nothing(
 def test_doctor_lists_all_problems(
     cli: Cli, project: Path, broken_skill: Path, mcp_config: Path
 ) -> None:
-    """A broken skill is exit code 1 and named; untrusted servers are remarks."""
+    """A broken skill is named and causes exit code 1; untrusted servers are listed, too."""
     done = cli.run(project, "doctor")
 
     assert done.returncode == 1
@@ -512,7 +512,7 @@ def test_doctor_without_a_data_directory(cli: Cli, project: Path) -> None:
 def test_eval_measures_a_labelled_set(
     cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
 ) -> None:
-    """The figures of a set are shown, and a recall below the minimum is exit code 1."""
+    """The figures of a labelled set are shown; a recall above the minimum succeeds."""
     folder = labelled_set("resize_image")
     done = cli.run(tmp_path, "eval", folder / "queries.jsonl", "--min-recall", "0.8")
     (figures,) = cli.json(tmp_path, "eval", folder)
@@ -527,7 +527,7 @@ def test_eval_measures_a_labelled_set(
 def test_eval_fails_below_the_minimum_recall(
     cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
 ) -> None:
-    """A missing right answer is exit code 1, and the warning names the set."""
+    """A recall below the minimum is exit code 1; missing right answers are named."""
     done = cli.run(tmp_path, "eval", labelled_set("elsewhere"), "--min-recall", "0.8")
 
     assert done.returncode == 1
@@ -539,7 +539,7 @@ def test_eval_fails_below_the_minimum_recall(
 def test_eval_measures_the_confidence_of_judged_pairs(
     cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
 ) -> None:
-    """A query without a good item is kept: it should be rejected."""
+    """Judged pairs are measured, and queries without a good item count as rejected."""
     folder = labelled_set("resize_image")
     with (folder / "queries.jsonl").open("a") as queries:
         queries.write(json.dumps({"id": "none", "text": "zqx vrr", "tags": ["foreign"]}) + "\n")
@@ -565,7 +565,7 @@ def test_eval_measures_the_confidence_of_judged_pairs(
 def test_eval_generates_queries_and_compares_settings(
     cli: Cli, tmp_path: Path, labelled_set: Callable[[str], Path]
 ) -> None:
-    """Queries are generated from a corpus too, and other weights use the same queries."""
+    """Queries can be generated from a corpus, and other settings are compared on them."""
     folder = labelled_set("resize_image")
     labelled, generated = cli.json(
         tmp_path, "eval", folder, "--generate", "--queries", "1", "--against", "alpha=0,threshold=1"
@@ -576,7 +576,7 @@ def test_eval_generates_queries_and_compares_settings(
     assert "flatters" in generated["warning"]
     assert generated["kinds"]["typo"]["queries"] == 1
     assert generated["figures"]["hit@1"]["mean"] == 1.0
-    # No typed names, but texts and the beginning of a name.
+    # Only queries from texts and name prefixes get worse, but not names.
     assert generated["against"]["alpha=0,threshold=1"]["hit@5"]["worse"] <= 3
 
 
@@ -596,7 +596,7 @@ def test_eval_fits_a_terminal(
     """A comparison has one line per figure in 80 columns; a missing model gives one warning."""
     tried = ("--against", "alpha=0.5,name_weight=1,section_weight=0.5,threshold=0.9")
     folder = labelled_set("resize_image")
-    # With equal differences there is no interval.
+    # A second query, since equal differences have no interval.
     with (folder / "queries.jsonl").open("a") as lines:
         lines.write('{"id": "q2", "text": "change something of a picture"}\n')
     with (folder / "qrels.jsonl").open("a") as lines:
@@ -610,7 +610,7 @@ def test_eval_fits_a_terminal(
 
 
 def test_eval_compares_settings_of_one_index(cli: Cli, tmp_path: Path) -> None:
-    """Another model needs another index; the error names the settings that can be compared."""
+    """Only settings of one index can be compared; the error lists them."""
     done = cli.run(tmp_path, "eval", "--against", "model=x")
 
     assert done.returncode == 2
@@ -634,7 +634,7 @@ cli()
 """
 
 
-def test_evaluation_without_its_extra_says_how_to_install_it(cli: Cli, tmp_path: Path) -> None:
+def test_eval_without_its_extra_says_how_to_install_it(cli: Cli, tmp_path: Path) -> None:
     """The error is one line, and the help needs no extra."""
 
     def run(argument: str) -> subprocess.CompletedProcess[str]:
@@ -655,7 +655,7 @@ def test_evaluation_without_its_extra_says_how_to_install_it(cli: Cli, tmp_path:
 
 
 def test_doctor_names_a_found_configuration_that_is_broken(cli: Cli, project: Path) -> None:
-    """A configuration that discovery leaves out is reported, with the file."""
+    """`doctor` fails and names a broken configuration, which discovery leaves out."""
     (project / ".mcp.json").write_text("{ broken")
     done = cli.run(project, "doctor")
     assert done.returncode == 1
@@ -687,7 +687,7 @@ cli.cli()
     [("none", "answer\nregistered\n"), ("thread", "answer\nthread\nregistered\n")],
 )
 def test_a_command_ends_when_nothing_runs_any_more(what: str, output: str) -> None:
-    """What it wrote is whole, and what was registered for the end is done."""
+    """A command ends with its exit code after its output, threads and exit handlers."""
     command = [sys.executable, "-c", ENDING, what]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (3, output, "")

@@ -1,4 +1,4 @@
-"""What the command line and ``repertory mcp`` record."""
+"""The audit log of the command line and of ``repertory mcp``."""
 
 import asyncio
 import getpass
@@ -15,7 +15,7 @@ USER = f"user:{getpass.getuser()}"
 
 
 def test_administrative_commands_are_recorded(own: Cli, project: Path) -> None:
-    """One line each, with who ran it, also of those that are refused."""
+    """Each administrative command has one line with its user, also if it was refused."""
     config = write(project / ".mcp.json", '{"mcpServers": {}}')
     for arguments in (
         ("keys", "create", "ci"),
@@ -43,8 +43,8 @@ def test_administrative_commands_are_recorded(own: Cli, project: Path) -> None:
     assert {(line["caller"], line["face"]) for line in lines} == {(USER, "cli")}
 
 
-def test_init_records_the_project_that_it_is_given(own: Cli, project: Path, tmp_path: Path) -> None:
-    """Not the one that it is called in."""
+def test_init_records_the_given_project(own: Cli, project: Path, tmp_path: Path) -> None:
+    """The line names the given project, not the working directory."""
     write(project / ".mcp.json", '{"mcpServers": {"clock": {"command": "clock"}}}')
     own.run(tmp_path, "init", project, "--trust")
     [line] = read_lines(own.data / "audit")
@@ -52,7 +52,7 @@ def test_init_records_the_project_that_it_is_given(own: Cli, project: Path, tmp_
 
 
 def test_a_log_that_cannot_be_written_is_reported(own: Cli, project: Path) -> None:
-    """The command does its work and warns; ``doctor`` says so, too."""
+    """The command works and warns that it is not logged; ``doctor`` reports it, too."""
     place = write(own.home / "place", "no folder")
     own.environment["REPERTORY_AUDIT_FOLDER"] = str(place)
     done = own.run(project, "keys", "create", "ci")
@@ -64,8 +64,8 @@ def test_a_log_that_cannot_be_written_is_reported(own: Cli, project: Path) -> No
     assert check["state"] == "bad"
 
 
-def test_an_agent_host_is_recorded_once(own: Cli, project: Path) -> None:
-    """By the process on its standard streams, whether that is the server or asks one."""
+def test_requests_of_an_agent_host_are_recorded_once(own: Cli, project: Path) -> None:
+    """Requests over stdio are recorded once, also if ``repertory mcp`` asks a server."""
 
     async def ask() -> None:
         async with stdio_session(own, project) as client:

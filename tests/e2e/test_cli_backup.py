@@ -1,4 +1,4 @@
-"""``repertory backup`` and ``repertory restore``: what was destroyed answers as before."""
+"""``repertory backup`` and ``repertory restore`` as a user runs them."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ QUERY = "bake a loaf of bread"
 
 
 def test_a_destroyed_data_directory_is_restored(own: Cli, project: Path, tmp_path: Path) -> None:
-    """Searches answer the same, nothing is embedded, and keys and approvals are there."""
+    """After a restore, searches, keys and reviews are as before, and nothing is embedded again."""
     file = tmp_path / "backup.zip"
     before = own.json(project, "search", QUERY)["results"]
     assert own.run(project, "keys", "create", "anna").returncode == 0
@@ -43,10 +43,10 @@ def test_a_destroyed_data_directory_is_restored(own: Cli, project: Path, tmp_pat
     assert [path.name for path in (own.data / "reviews").glob("*.sqlite")] == reviews
 
 
-def test_what_was_saved_since_a_backup_is_compared_after_it(
+def test_skills_saved_after_a_backup_are_found_after_a_restore(
     own: Cli, project: Path, tmp_path: Path
 ) -> None:
-    """The data directory is still there, and what it knows is of the index that is replaced."""
+    """After a restore over existing data, a skill that was saved after the backup is found."""
     file = tmp_path / "backup.zip"
     own.json(project, "search", QUERY)
     own.json(project, "backup", file)
@@ -62,11 +62,11 @@ def test_what_was_saved_since_a_backup_is_compared_after_it(
 def test_a_running_server_is_backed_up_and_not_restored_over(
     own: Cli, project: Path, tmp_path: Path
 ) -> None:
-    """It has the collection open and gives its points to its user; no other caller gets them."""
+    """A server exports its points only to its user's backup; a restore is refused meanwhile."""
     file = tmp_path / "backup.zip"
     with Serve(own, project, tmp_path / "log") as server:
         stats, before = server.get("/stats"), server.get("/search?q=bake+a+loaf")["results"]
-        # Nothing answers there; the server's token is not for a proxy.
+        # A dead proxy: the server's token must not be sent to a proxy.
         proxy = {"http_proxy": "http://127.0.0.1:9", "no_proxy": "", "NO_PROXY": ""}
         assert own.run(project, "backup", file, **proxy).returncode == 0
         refused = own.run(project, "restore", file, "--force", "--yes")

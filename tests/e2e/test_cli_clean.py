@@ -1,4 +1,4 @@
-"""``repertory clean``."""
+"""``repertory clean`` as a user runs it."""
 
 import shutil
 from pathlib import Path
@@ -8,7 +8,7 @@ from tests.support.server_process import note_file
 
 
 def test_unused_data_are_shown_and_removed(own: Cli, project: Path, tmp_path: Path) -> None:
-    """Not without a question, and once; the project that exists is searched as before."""
+    """Only after consent, the index of a deleted project is removed; other projects are kept."""
     gone = make_project(tmp_path / "gone")
     data = Path(own.environment["REPERTORY_DATA_DIR"])
     for folder in (project, gone):
@@ -40,14 +40,14 @@ def test_unused_data_are_shown_and_removed(own: Cli, project: Path, tmp_path: Pa
 
 
 def test_only_this_machine_is_cleaned(own: Cli, tmp_path: Path) -> None:
-    """A team's collections are on its Qdrant server, which is not even asked."""
+    """Collections on a Qdrant server are kept, and the server is not asked."""
     done = own.run(tmp_path, "clean", REPERTORY_QDRANT_URL="http://127.0.0.1:9")
     assert done.returncode == 0
     assert "what is on the Qdrant server stays" in done.stderr
 
 
 def test_a_running_server_is_not_disturbed(user: Cli, served: Path) -> None:
-    """It answers from the same index, and its note stays."""
+    """A running server keeps its index and its note file."""
     before = user.json(served, "stats")["collection"]
     assert user.json(served, "clean", "--yes")["unused"] == []
     assert user.json(served, "stats")["collection"] == before

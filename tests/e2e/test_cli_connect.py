@@ -1,4 +1,4 @@
-"""``repertory connect`` as a user calls it."""
+"""``repertory connect`` as a user runs it."""
 
 import json
 import os
@@ -20,7 +20,7 @@ MINE = '{\n  // mine\n  "mcpServers": {\n    "files": { "command": "files" }\n  
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project."""
+    """An empty project with a `.git` folder."""
     folder = tmp_path / "project"
     (folder / ".git").mkdir(parents=True)
     return folder
@@ -28,7 +28,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cursor(own: Cli) -> Path:
-    """The configuration of Cursor, which is installed and used."""
+    """The configuration of Cursor, with a server of the user."""
     file = own.home / ".cursor" / "mcp.json"
     write(file, MINE)
     return file
@@ -39,10 +39,10 @@ def entry(file: Path) -> Any:  # noqa: ANN401 - JSON
     return json.loads(file.read_text().replace("// mine", ""))["mcpServers"]["repertory"]
 
 
-def test_without_a_host_those_that_are_installed_are_shown(
+def test_without_a_host_the_installed_ones_are_listed(
     own: Cli, project: Path, cursor: Path
 ) -> None:
-    """With their states; with none, the exit code is 1 and the known ones are named."""
+    """Installed hosts are listed with their state; if none is, the known ones with exit code 1."""
     codex = own.home / ".codex" / "config.toml"
     write(codex, "a = \n")
     path = {"PATH": str(project)}
@@ -71,7 +71,7 @@ def test_without_a_host_those_that_are_installed_are_shown(
 
 
 def test_in_the_home_directory_a_configuration_is_shown_once(own: Cli, cursor: Path) -> None:
-    """The user's configuration is not that of a project, too."""
+    """The user's configuration is not listed again as a project's configuration."""
     own.run(own.home, "connect", "cursor", "--yes")
     rows = own.json(own.home, "connect")
     found = [(row["scope"], row["state"]) for row in rows if row["host"] == "cursor"]
@@ -79,8 +79,8 @@ def test_in_the_home_directory_a_configuration_is_shown_once(own: Cli, cursor: P
     assert cursor.exists()
 
 
-def test_a_pipe_is_not_asked(own: Cli, project: Path, cursor: Path) -> None:
-    """The difference is shown, and how to go on; nothing is written."""
+def test_without_a_terminal_nothing_is_written(own: Cli, project: Path, cursor: Path) -> None:
+    """Without a terminal, the diff and the needed flag are shown, and nothing is written."""
     done = own.run(project, "connect", "cursor")
     assert done.returncode == 2
     assert '+    "repertory": {' in done.stdout
@@ -88,8 +88,8 @@ def test_a_pipe_is_not_asked(own: Cli, project: Path, cursor: Path) -> None:
     assert cursor.read_text() == MINE
 
 
-def test_a_terminal_is_asked(own: Cli, project: Path, cursor: Path) -> None:
-    """The answer decides."""
+def test_a_terminal_asks_before_writing(own: Cli, project: Path, cursor: Path) -> None:
+    """On a terminal, the file is written only after a yes."""
     code, text = own.in_terminal(project, "connect", "cursor", keys="n\n")
     assert (code, cursor.read_text()) == (2, MINE)
     assert "Write this to ~/.cursor/mcp.json?" in text
@@ -102,7 +102,7 @@ def test_a_terminal_is_asked(own: Cli, project: Path, cursor: Path) -> None:
 
 
 def test_connecting_and_undoing(own: Cli, project: Path, cursor: Path) -> None:
-    """Each says what it did; a second time, nothing is left to do."""
+    """Connecting and undoing report their changes; repeated, they change nothing."""
     done = own.run(project, "connect", "cursor", "--yes")
     assert done.returncode == 0
     assert "The backup is ~/.cursor/mcp.json.repertory-backup." in done.stderr
@@ -121,7 +121,7 @@ def test_connecting_and_undoing(own: Cli, project: Path, cursor: Path) -> None:
 
 
 def test_the_notes_are_in_the_json(own: Cli, project: Path) -> None:
-    """Those that the text form prints; none if nothing was done."""
+    """JSON output has the notes of a change, and no notes if nothing changed."""
     arguments = ("connect", "vscode", "--project", "--yes")
     first, second = own.json(project, *arguments), own.json(project, *arguments)
     assert any("differs on others" in note for note in first["notes"])
@@ -130,7 +130,7 @@ def test_the_notes_are_in_the_json(own: Cli, project: Path) -> None:
 
 
 def test_the_host_starts_with_the_same_data_directory(own: Cli, project: Path) -> None:
-    """It has no variable of this shell; what the user's own file names is found there."""
+    """The entry names the data directory if the host would not find it without this shell."""
 
     def words(*flags: str | Path, **environment: str) -> list[str]:
         done = own.run(project, "connect", "codex", "--print", *flags, **environment)
@@ -148,8 +148,8 @@ def test_the_host_starts_with_the_same_data_directory(own: Cli, project: Path) -
     assert words() == named
 
 
-def test_a_file_that_was_made_is_removed(own: Cli, project: Path) -> None:
-    """And so is its folder; the project's configuration has the project as a variable."""
+def test_undo_removes_a_created_file(own: Cli, project: Path) -> None:
+    """Undo removes a created project configuration, whose entry uses the host's variable."""
     done = own.run(project / ".git", "connect", "vscode", "--project", "--yes")
     assert "differs on others" in done.stderr
     made = json.loads((project / ".vscode" / "mcp.json").read_text())
@@ -161,7 +161,7 @@ def test_a_file_that_was_made_is_removed(own: Cli, project: Path) -> None:
 
 
 def test_printing_writes_nothing(own: Cli, project: Path) -> None:
-    """It is the entry as its file would have it."""
+    """`--print` prints the entry in the host's syntax and writes nothing."""
     done = own.run(project, "connect", "codex", "--print")
     assert tomllib.loads(done.stdout)["mcp_servers"]["repertory"]["args"][0] == "mcp"
     assert list(own.home.iterdir()) == []
@@ -169,7 +169,7 @@ def test_printing_writes_nothing(own: Cli, project: Path) -> None:
 
 @pytest.mark.parametrize("way", ["option", "environment", "file"])
 def test_a_key_stays_out_of_the_file(own: Cli, project: Path, cursor: Path, way: str) -> None:
-    """The host reads it from the environment."""
+    """A key is not written; the host's entry refers to the environment variable."""
     (project / "key").write_text(f"{KEY}\n")
     options = {"option": ["--key", KEY], "file": ["--key-file", "key"]}.get(way, [])
     environment = {"REPERTORY_SERVER_API_KEY": KEY} if way == "environment" else {}
@@ -184,7 +184,7 @@ def test_a_key_stays_out_of_the_file(own: Cli, project: Path, cursor: Path, way:
 
 
 def test_a_key_that_must_be_written(own: Cli, project: Path) -> None:
-    """A note says so, the difference hides it, and no other account can read the file."""
+    """A key is written only if needed, with a note, private permissions and a hidden diff."""
     own.run(project, "connect", "cursor", "--url", "https://team.example", "--yes")
     arguments = ("--url", "https://team.example", "--key", KEY, "--yes")
     done = own.run(project, "connect", "claude-desktop", *arguments)
@@ -209,7 +209,7 @@ def test_a_key_that_must_be_written(own: Cli, project: Path) -> None:
 
 
 def test_secrets_of_others_are_not_shown(own: Cli, project: Path, cursor: Path) -> None:
-    """The difference has the lines around the entry, which may reach a log."""
+    """The diff hides secrets of other servers in its context lines."""
     cursor.write_text(
         '{\n "mcpServers": {\n  "a": {"env": {"A": "s3cret\\u00e9", "B": "${C}"}}\n }\n}'
     )
@@ -218,7 +218,7 @@ def test_secrets_of_others_are_not_shown(own: Cli, project: Path, cursor: Path) 
 
 
 def test_a_trusted_configuration_stays_trusted(own: Cli, project: Path) -> None:
-    """Its servers are those that the user has trusted, and ours."""
+    """Connecting keeps the trust of a configuration; undoing after another edit does not."""
     file = project / ".mcp.json"
     file.write_text(MINE)
     own.run(project, "config", "trust", file)
@@ -232,8 +232,10 @@ def test_a_trusted_configuration_stays_trusted(own: Cli, project: Path) -> None:
     assert not trust.is_trusted(file)
 
 
-def test_another_directory_can_be_named(own: Cli, project: Path, tmp_path: Path) -> None:
-    """A host without projects gets the one that connect is called in, and mcp enters it."""
+def test_a_host_without_projects_gets_the_directory(
+    own: Cli, project: Path, tmp_path: Path
+) -> None:
+    """The entry of a host without projects names the directory, which must exist for `mcp`."""
     own.run(project, "connect", "claude-desktop", "--yes")
     written = entry(own.home / ".config" / "Claude" / "claude_desktop_config.json")
     assert written["args"][-2:] == ["--directory", str(project)]
@@ -259,8 +261,10 @@ def test_another_directory_can_be_named(own: Cli, project: Path, tmp_path: Path)
         ),
     ],
 )
-def test_what_is_refused(own: Cli, project: Path, arguments: tuple[str, ...], message: str) -> None:
-    """One sentence says what is wrong and what to do."""
+def test_wrong_arguments_are_refused(
+    own: Cli, project: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    """A wrong argument is exit code 2 with a message that says what to do."""
     done = own.run(project, "connect", *arguments)
     assert done.returncode == 2
     assert message in done.stderr
@@ -269,7 +273,7 @@ def test_what_is_refused(own: Cli, project: Path, arguments: tuple[str, ...], me
 def test_a_file_that_cannot_be_read_is_named_with_its_line(
     own: Cli, project: Path, cursor: Path
 ) -> None:
-    """And stays as it is."""
+    """The error names file and line, and the file is not changed."""
     cursor.write_text('{\n  "mcpServers": {\n')
     done = own.run(project, "connect", "cursor", "--yes")
     assert done.returncode == 2

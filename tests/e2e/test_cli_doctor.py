@@ -1,4 +1,4 @@
-"""What `repertory doctor` lists: every source with its items, and what was passed over, and why."""
+"""The findings of `repertory doctor`: sources, passed-over paths and problems."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from tests.support.redis_server import RedisProcess
 
 
 def test_thousands_of_problems_are_counted(own: Cli, project: Path) -> None:
-    """The first hundred messages are shown, the JSON has all."""
+    """The text shows the first hundred messages, the JSON all of them."""
     for number in range(150):
         text = f"---\nname: n{number}\ndescription: d\n---\n"
         write(project / "skills" / f"s{number}" / "SKILL.md", text)
@@ -36,7 +36,7 @@ def test_thousands_of_problems_are_counted(own: Cli, project: Path) -> None:
 
 
 def test_every_source_is_listed_with_its_items(cli: Cli, project: Path) -> None:
-    """The table has their number, the JSON their ids."""
+    """The text has the number of items of each source, the JSON their ids."""
     shown = cli.run(project, "doctor")
     found = cli.json(project, "doctor")["sources"]
 
@@ -57,8 +57,8 @@ def test_every_source_is_listed_with_its_items(cli: Cli, project: Path) -> None:
     }
 
 
-def test_what_was_passed_over_is_listed_with_the_reason(cli: Cli, project: Path) -> None:
-    """As discovery and the sources themselves say; many paths of one reason are counted."""
+def test_paths_passed_over_are_listed_with_the_reason(cli: Cli, project: Path) -> None:
+    """Each path that no source reads is listed with a reason; the text shortens long lists."""
     for name in ("out", *(f".cache{number}" for number in range(7))):
         write(project / name / "notes.md", "# Notes\n")
     write(project / ".gitignore", "out\nsecret.md\n")
@@ -97,8 +97,8 @@ def test_what_was_passed_over_is_listed_with_the_reason(cli: Cli, project: Path)
     assert "  ./skills/renamed: it has no SKILL.md, only Skill.md" in shown
 
 
-def test_what_is_beside_a_source_in_a_hidden_folder_is_listed(cli: Cli, project: Path) -> None:
-    """Each folder once, without those in it."""
+def test_hidden_folders_beside_a_source_are_listed(cli: Cli, project: Path) -> None:
+    """A hidden folder with skills beside a known source is listed once."""
     hermes = (
         ".hermes/skills/a",
         ".hermes/skill-packs/b",
@@ -115,7 +115,7 @@ def test_what_is_beside_a_source_in_a_hidden_folder_is_listed(cli: Cli, project:
 
 
 def test_a_server_of_two_files_is_reported_once(cli: Cli, project: Path) -> None:
-    """If one of the files is trusted, nothing waits for trust."""
+    """A server in two files awaits no trust if one of the files is trusted."""
     for place in (".mcp.json", ".cursor/mcp.json"):
         write(project / place, json.dumps({"mcpServers": {"weather": WEATHER}}))
     assert cli.run(project, "config", "trust", ".mcp.json").returncode == 0
@@ -128,7 +128,7 @@ def test_a_server_of_two_files_is_reported_once(cli: Cli, project: Path) -> None
 
 
 def test_a_disabled_server_is_passed_over(cli: Cli, project: Path) -> None:
-    """With the file that disables it, also if that defines nothing else."""
+    """A disabled server is listed with its file, also if the file has no other server."""
     off = {**WEATHER, "disabled": True}
     write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": WEATHER, "mail": off}}))
     write(project / ".cursor/mcp.json", json.dumps({"mcpServers": {"maps": off}}))
@@ -138,8 +138,8 @@ def test_a_disabled_server_is_passed_over(cli: Cli, project: Path) -> None:
     assert "./.mcp.json: it disables the server mail" in cli.run(project, "doctor").stdout
 
 
-def test_a_named_configuration_is_not_found_a_second_time(cli: Cli, project: Path) -> None:
-    """The servers of --mcp-config run, and nothing says that they do not."""
+def test_a_named_configuration_is_not_reported_as_untrusted(cli: Cli, project: Path) -> None:
+    """Servers of a file that --mcp-config names are not also reported as untrusted."""
     write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": WEATHER}}))
     done = cli.run(project, "index", "--mcp-config", ".mcp.json")
     assert done.returncode == 0
@@ -148,7 +148,7 @@ def test_a_named_configuration_is_not_found_a_second_time(cli: Cli, project: Pat
 
 
 def test_a_configured_folder_that_is_missing_is_a_problem(cli: Cli, project: Path) -> None:
-    """Of doctor, of index and of stats, which count it."""
+    """`doctor`, `index` and `stats` report a missing folder of the configuration."""
     sources = [{"type": "skills", "path": "nowhere"}, {"type": "documents", "path": "."}]
     lines = [f'[[sources]]\ntype = "{one["type"]}"\npath = "{one["path"]}"\n' for one in sources]
     write(project / "repertory.toml", "\n".join(lines))
@@ -165,7 +165,7 @@ def test_a_configured_folder_that_is_missing_is_a_problem(cli: Cli, project: Pat
 
 
 def test_a_found_folder_that_cannot_be_read_is_a_problem(cli: Cli, project: Path) -> None:
-    """Its items are kept, for it is there."""
+    """A discovered folder that cannot be read, here a link to itself, is a problem."""
     (project / ".claude").mkdir()
     (project / ".claude" / "skills").symlink_to("skills")  # to itself
     _is_named_as_a_problem(cli, project)
@@ -173,7 +173,7 @@ def test_a_found_folder_that_cannot_be_read_is_a_problem(cli: Cli, project: Path
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everywhere")
 def test_a_closed_folder_is_a_problem(cli: Cli, project: Path) -> None:
-    """Also a folder whose parent cannot be entered."""
+    """A folder without permissions is a problem, and so is one whose parent has none."""
     for closed in (".claude/skills", ".claude"):
         (project / ".claude" / "skills").mkdir(parents=True, exist_ok=True)
         (project / closed).chmod(0)
@@ -191,8 +191,8 @@ def _is_named_as_a_problem(cli: Cli, project: Path) -> None:
     assert any(".claude" in one["message"] for one in cli.json(project, "stats")["problems"])
 
 
-def test_what_is_damaged_in_the_data_directory_is_named(own: Cli, project: Path) -> None:
-    """With what to do; a backup names it, too, and has everything else."""
+def test_damaged_files_in_the_data_directory_are_named(own: Cli, project: Path) -> None:
+    """`doctor` names damaged files; `backup` warns about them and succeeds."""
     own.run(project, "index")
     own.run(project, "keys", "create", "anna")
     whole = own.run(project, "doctor").stdout
@@ -211,7 +211,7 @@ def test_what_is_damaged_in_the_data_directory_is_named(own: Cli, project: Path)
     named = {path for path in (*own.data.rglob("*.sqlite"), keys) if str(path) in str(bad)}
     assert named == {review, usage, keys, own.data / "vectors.sqlite"}
 
-    write(own.data / "vectors.sqlite", "no database " * 100)  # doctor opened the index
+    write(own.data / "vectors.sqlite", "no database " * 100)  # again, after doctor opened it
     done = own.run(project, "backup", project.parent / "a.zip")
     assert done.returncode == 0
     assert f"repertory: {review} is damaged" in done.stderr
@@ -219,7 +219,7 @@ def test_what_is_damaged_in_the_data_directory_is_named(own: Cli, project: Path)
 
 
 def test_a_full_disk_is_a_problem(tmp_path: Path) -> None:
-    """It takes empty files, and nothing more."""
+    """A disk that accepts only empty files is a failed check."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
     try:
@@ -252,7 +252,7 @@ STATS = Stats(
 
 
 def _server(stats: Stats) -> Callable[[BaseHTTPRequestHandler], None]:
-    """A server that answers with these statistics."""
+    """A handler that answers every request with these statistics."""
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         body = msgspec.json.encode(stats)
@@ -277,7 +277,7 @@ def _found(cli: Cli, project: Path, stats: Stats, **team: str) -> list[tuple[str
 def test_a_team_learns_why_its_saves_may_be_late(
     cli: Cli, project: Path, redis_server: RedisProcess, policy: str
 ) -> None:
-    """A source is polled, or a full Redis deletes waiting jobs; nothing of it is an error."""
+    """Polled sources and a Redis that may evict jobs are remarks, not errors."""
     with redis.Redis.from_url(redis_server.url) as client:
         client.config_set("maxmemory-policy", policy)
     found = _found(cli, project, STATS, REPERTORY_REDIS_URL=redis_server.url)
@@ -291,7 +291,7 @@ def test_a_team_learns_why_its_saves_may_be_late(
 
 
 def test_an_unavailable_redis_is_a_problem(cli: Cli, project: Path) -> None:
-    """The finding says what to do."""
+    """The finding names the address of the Redis server."""
     with serving(_server(STATS)) as url:
         team = {"REPERTORY_SERVER_URL": url, "REPERTORY_REDIS_URL": "redis://127.0.0.1:9/0"}
         done = cli.run(project, "doctor", **team)
@@ -300,7 +300,7 @@ def test_an_unavailable_redis_is_a_problem(cli: Cli, project: Path) -> None:
 
 
 def test_failed_jobs_are_a_problem(cli: Cli, project: Path) -> None:
-    """They are counted, with the command that lists them; items that are pending are no error."""
+    """Failed jobs are counted as a problem, but pending items are only a remark."""
     assert "queue" not in [subject for _, subject, _ in _found(cli, project, STATS)]
     failed = msgspec.structs.replace(STATS, queue=Lengths(saves=1, builds=0, failed=2))
     problem = ("bad", "queue", "2 jobs failed; see `repertory queue list`")
@@ -310,8 +310,8 @@ def test_failed_jobs_are_a_problem(cli: Cli, project: Path) -> None:
     assert [one for one in _found(cli, project, late) if one[1] == "queue"] == [remark]
 
 
-def test_what_a_server_lacks_is_a_problem(cli: Cli, project: Path) -> None:
-    """A part that is away, and why workers wait; each reason once."""
+def test_unavailable_parts_of_a_server_are_problems(cli: Cli, project: Path) -> None:
+    """Unavailable parts of a server and waiting workers are listed, each reason once."""
     reason = "The Qdrant server at http://qdrant:6333 cannot be reached."
     waits = Problem(severity=Severity.ERROR, message=f"A worker waits: {reason}")
     missing = {"index": reason, "vectors": reason}

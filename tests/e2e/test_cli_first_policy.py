@@ -1,4 +1,4 @@
-"""The first configuration file of a directory, written beside its running server."""
+"""The first configuration file of a directory, written while its server runs."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def is_pinned(own: Cli, project: Path) -> bool:
 def test_the_first_file_takes_effect_in_commands_and_server(
     own: Cli, project: Path, tmp_path: Path
 ) -> None:
-    """The command line keeps using the server, which adopts the file; so it is when it goes."""
+    """A running server follows the creation and deletion of `repertory.toml`."""
     with Serve(own, project, tmp_path / "log") as server:
         assert not is_pinned(own, project)
         made = own.run(project, "init")

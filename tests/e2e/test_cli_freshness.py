@@ -1,4 +1,4 @@
-"""Searches without a server follow the files, and say what they do not know."""
+"""Searches without a server use the current files, with notices about missing content."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ from tests.support.command_line import COMMAND, Cli, add_skill
 from tests.support.mcp_servers import WEATHER
 from tests.support.waiting import until
 
-# It never answers, and ends with the process that started it.
+# A server that never answers and ends with its client.
 HANGING = {"command": "sh", "args": ["-c", "cat > /dev/null"]}
 
 
@@ -23,7 +23,7 @@ def skill(name: str, description: str) -> str:
 
 
 def search(cli: Cli, folder: Path, *arguments: str) -> Any:  # noqa: ANN401 - JSON
-    """The answer to a search, repeated while a slow machine has no time for all changes."""
+    """The answer to a search, repeated until all changes are searchable on a slow machine."""
 
     def answer() -> Any:  # noqa: ANN401 - JSON
         found = cli.json(folder, "search", *arguments)
@@ -45,7 +45,7 @@ def write_servers(folder: Path, **servers: object) -> Path:
 
 
 def test_a_search_follows_the_files(cli: Cli, project: Path) -> None:
-    """Deleted, new and edited skills are so at the next search, without `repertory index`."""
+    """The next search reflects deleted, new and edited skills without `repertory index`."""
     assert ids(cli, project, "bake bread")[0] == "project/bread-baking"
 
     shutil.rmtree(project / "skills" / "bread-baking")
@@ -59,13 +59,13 @@ def test_a_search_follows_the_files(cli: Cli, project: Path) -> None:
     assert listed == ["project/knots", "project/release-notes", "project/steering"]
 
 
-def test_an_encoding_of_the_locale_hides_no_files(cli: Cli, project: Path) -> None:
-    """A Python that takes names of files for ASCII reads those of other scripts, too."""
+def test_an_ascii_locale_hides_no_files(cli: Cli, project: Path) -> None:
+    """Under an ASCII locale, files with other characters in their names are found, too."""
     file = project / "skills" / "größe-メモ" / "SKILL.md"
     write(file, skill("größe-メモ", "Tie a bowline."))
     assert ids(cli, project, "größe メモ") == ["project/größe-メモ"]
 
-    # A path of its own makes it a new Python.
+    # PYTHONPATH makes `cli.run` start a new interpreter.
     path = str(project)
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONPATH": path}
     answer = cli.run(project, "search", "größe メモ", "--output", "json", **ascii_only)
@@ -74,7 +74,7 @@ def test_an_encoding_of_the_locale_hides_no_files(cli: Cli, project: Path) -> No
 
 
 def test_a_search_follows_new_and_deleted_folders(cli: Cli, project: Path) -> None:
-    """A folder of skills that appears or vanishes is a source that appears or vanishes."""
+    """A new or deleted folder of skills adds or removes its source."""
     cli.run(project, "index")
     other = project / ".claude" / "skills" / "knots" / "SKILL.md"
     write(other, skill("knots", "Tie a bowline."))
@@ -89,7 +89,7 @@ def test_a_search_follows_new_and_deleted_folders(cli: Cli, project: Path) -> No
 def test_the_last_skill_of_a_folder_is_not_found_when_its_file_is_gone(
     own: Cli, tmp_path: Path
 ) -> None:
-    """An emptied folder may be one that is not mounted: its items stay, but are not shown."""
+    """The only skill of a folder is not shown any more after its file was deleted."""
     folder = tmp_path / "one"
     file = add_skill(folder, "kube-debug", skill("kube-debug", "Why a pod crashes."))
     assert ids(own, folder, "pod crash") == ["project/kube-debug"]
@@ -103,7 +103,7 @@ def test_the_last_skill_of_a_folder_is_not_found_when_its_file_is_gone(
 
 
 def test_the_skills_of_a_suddenly_empty_folder_are_found(own: Cli, tmp_path: Path) -> None:
-    """A folder that lost all its skills at once may not be mounted: they are kept and found."""
+    """If a folder loses several skills at once, they are kept, as it may be unmounted."""
     folder = tmp_path / "one"
     add_skill(folder, "kube-debug", skill("kube-debug", "Why a pod crashes."))
     add_skill(folder, "knots", skill("knots", "Tie a bowline."))
@@ -125,7 +125,7 @@ def test_the_skills_of_a_suddenly_empty_folder_are_found(own: Cli, tmp_path: Pat
 
 
 def test_a_search_follows_the_configuration(cli: Cli, project: Path) -> None:
-    """A new policy and new sources in repertory.toml hold at the next search."""
+    """The next search uses new policies and sources of repertory.toml."""
     cli.run(project, "index")
     config = project / "repertory.toml"
     source = '[[sources]]\ntype = "skills"\npath = "skills"\nname = "team"\n'
@@ -139,8 +139,8 @@ def test_a_search_follows_the_configuration(cli: Cli, project: Path) -> None:
     assert ids(cli, project, "bake bread")[0] == "team/release-notes"
 
 
-def test_a_first_search_asks_no_server(own: Cli, project: Path) -> None:
-    """The files are found at once; the notice names the server that was not asked."""
+def test_a_first_search_starts_no_server(own: Cli, project: Path) -> None:
+    """The first search finds files and starts no MCP server; a notice names the server."""
     marker = project / "STARTED"
     starting = {"command": "sh", "args": ["-c", f"touch {marker}; sleep 600"]}
     config = write_servers(project, slow=starting)
@@ -160,7 +160,7 @@ def test_a_first_search_asks_no_server(own: Cli, project: Path) -> None:
 
 
 def test_a_search_uses_the_last_known_tools_and_says_their_age(cli: Cli, project: Path) -> None:
-    """After a change of files, the tools are there, with the policies of now, and are not asked."""
+    """A search uses the stored tools with current policies, and a notice says their age."""
     config = write_servers(project, weather=WEATHER)
     named = ("--mcp-config", str(config))
     assert cli.run(project, "index", *named).returncode == 0
@@ -181,8 +181,8 @@ def test_a_search_uses_the_last_known_tools_and_says_their_age(cli: Cli, project
     assert notice.endswith("ago; run `repertory index`.")
 
 
-def test_another_spelling_of_the_model_knows_the_same_tools(own: Cli, project: Path) -> None:
-    """A first search with the model named uses the tools that a command without it indexed."""
+def test_another_spelling_of_the_model_uses_the_same_tools(own: Cli, project: Path) -> None:
+    """A search that names the default model uses the tools that `config trust` indexed."""
     config = write_servers(project, weather=WEATHER)
     assert own.run(project, "config", "trust", str(config)).returncode == 0
 
@@ -195,7 +195,7 @@ def test_another_spelling_of_the_model_knows_the_same_tools(own: Cli, project: P
 
 
 def test_a_hanging_server_is_listed_and_the_others_are_indexed(own: Cli, project: Path) -> None:
-    """`index` indexes the files and the other server, and names the one that does not answer."""
+    """`index` indexes files and other servers, and a notice names the hanging server."""
     config = write_servers(project, hanging=HANGING, weather=WEATHER)
 
     done = own.run(project, "index", "--mcp-config", config, "--mcp-timeout", "20")
@@ -209,7 +209,7 @@ def test_a_hanging_server_is_listed_and_the_others_are_indexed(own: Cli, project
 
 
 def test_trusting_a_configuration_indexes_its_tools(cli: Cli, project: Path) -> None:
-    """`config trust` says what it found, and the next search finds it."""
+    """`config trust` lists the indexed tools, and the next search finds them."""
     config = write_servers(project, weather=WEATHER)
     first = cli.json(project, "search", "bake bread")
 
@@ -226,7 +226,7 @@ def test_trusting_a_configuration_indexes_its_tools(cli: Cli, project: Path) -> 
 
 
 def test_a_server_that_is_trusted_and_fails_is_named(cli: Cli, project: Path) -> None:
-    """The exit code says that something could not be read, and so does the next search."""
+    """`config trust` of a broken server is exit code 3; the next search names the server."""
     write_servers(project, broken={"command": "/does/not/exist"})
 
     trusted = cli.run(project, "config", "trust", ".mcp.json")
@@ -238,8 +238,8 @@ def test_a_server_that_is_trusted_and_fails_is_named(cli: Cli, project: Path) ->
     assert notice.startswith("The source broken could not be read: ")
 
 
-def test_a_named_configuration_needs_no_advice(cli: Cli, project: Path) -> None:
-    """A server that was named is run, wherever else it is configured."""
+def test_a_named_configuration_causes_no_warnings(cli: Cli, project: Path) -> None:
+    """A configuration named by option is run without warnings about other files."""
     config = write_servers(project, weather=WEATHER)
     (project / ".cursor").mkdir()
     shutil.copy(config, project / ".cursor" / "mcp.json")
@@ -252,8 +252,8 @@ def test_a_named_configuration_needs_no_advice(cli: Cli, project: Path) -> None:
         assert text not in done.stdout + done.stderr + searched.stderr
 
 
-def test_an_empty_catalogue_is_no_bad_query(own: Cli, tmp_path: Path) -> None:
-    """The answer says that there is nothing to search."""
+def test_an_empty_catalogue_is_reported(own: Cli, tmp_path: Path) -> None:
+    """The answer says that nothing is indexed, instead of suggesting other words."""
     folder = tmp_path / "empty"
     folder.mkdir()
 
@@ -276,7 +276,7 @@ def test_an_empty_catalogue_is_no_bad_query(own: Cli, tmp_path: Path) -> None:
 def test_an_unknown_filter_value_is_named(
     cli: Cli, indexed: Path, option: str, value: str, message: str
 ) -> None:
-    """It is bad usage, and the message has the known values, the closest first."""
+    """An unknown value is exit code 2, with the known values, the closest first."""
     for command in (["search", "file"], ["explain", "file", "files__read_file"], ["items", "list"]):
         done = cli.run(indexed, *command, option, value)
 
@@ -284,8 +284,8 @@ def test_an_unknown_filter_value_is_named(
         assert message in done.stderr
 
 
-def test_an_unknown_model_tells_why_and_leaves_no_index(own: Cli, project: Path) -> None:
-    """A search answers by words, with the reason that `index` gives, and keeps nothing of it."""
+def test_an_unknown_model_degrades_the_search_and_leaves_no_index(own: Cli, project: Path) -> None:
+    """A search falls back to keywords with the reason of `index`, and stores no index."""
     indexing = own.run(project, "index", "--model", "foo/bar")
     searching = own.run(project, "search", "bake bread", "--model", "foo/bar")
 
@@ -297,8 +297,8 @@ def test_an_unknown_model_tells_why_and_leaves_no_index(own: Cli, project: Path)
     assert not list(data.glob("collections/*"))
 
 
-def test_the_model_that_stands_in_is_said_once(own: Cli, project: Path) -> None:
-    """The first run says it in a short line, and no other run."""
+def test_a_substituted_model_is_announced_once(own: Cli, project: Path) -> None:
+    """Only the first run says, in a short line, that an installed model is used."""
     first, second = own.run(project, "index"), own.run(project, "index")
     words = "from the installed package"
 
@@ -307,16 +307,16 @@ def test_the_model_that_stands_in_is_said_once(own: Cli, project: Path) -> None:
     assert words not in second.stdout + second.stderr
 
 
-def test_a_search_in_a_terminal_shows_at_once_that_it_works(own: Cli, project: Path) -> None:
-    """The spinner comes before the first bar, whose library is slow to import."""
+def test_a_terminal_shows_progress_at_once(own: Cli, project: Path) -> None:
+    """The spinner is shown before the first progress bar, whose library is slow to import."""
     code, written = own.in_terminal(project, "search", "bake bread")
 
     assert code == 0
     assert written.index("Searching") < written.index("Reading sources")
 
 
-def test_what_has_answered_is_found_while_a_server_hangs(own: Cli, project: Path) -> None:
-    """Other commands find the files and the other server's tools before `index` has ended."""
+def test_ready_sources_are_searchable_while_a_server_hangs(own: Cli, project: Path) -> None:
+    """While `index` waits for a server, other commands find files and the other server's tools."""
     config = write_servers(project, hanging=HANGING, weather=WEATHER)
     named = ("--mcp-config", str(config))
     indexing = subprocess.Popen(

@@ -46,7 +46,7 @@ def test_paths_become_the_catalogue_until_the_next_index(cli: Cli, project: Path
 
 
 def test_an_unreadable_file_is_exit_code_3(cli: Cli, project: Path, broken_skill: Path) -> None:
-    """The other files are indexed, and the file is named."""
+    """The other files are indexed, and the unreadable file is named."""
     done = cli.run(project, "index")
 
     assert done.returncode == 3
@@ -56,7 +56,7 @@ def test_an_unreadable_file_is_exit_code_3(cli: Cli, project: Path, broken_skill
 
 
 def test_many_problems_are_cut_short(cli: Cli, project: Path) -> None:
-    """Twenty messages are shown, errors first, and the others are counted."""
+    """At most twenty messages are shown, errors first; the others are counted."""
     add_skill(project, "broken-0", "---\nname: x\n---\n")
     add_skill(project, "broken-1", "---\nname: x\n---\n")
     for number in range(25):
@@ -78,7 +78,7 @@ def test_a_missing_path_is_exit_code_2(cli: Cli, project: Path) -> None:
 
 
 def test_an_impossible_data_directory_is_exit_code_4(cli: Cli, project: Path) -> None:
-    """A file in its place is reported in one line by every command."""
+    """A file in place of the data directory is a one-line error of every command."""
     file = project / "handbook.md"
     for arguments in (["index"], ["search", "x"], ["index", "tools"], ["rebuild"], ["stats"]):
         done = cli.run(project, *arguments, "--data-dir", file)
@@ -120,7 +120,7 @@ def test_servers_run_only_once_they_are_trusted(cli: Cli, project: Path, mcp_con
 
 
 def test_a_failing_source_counts_as_an_error(cli: Cli, project: Path, mcp_config: Path) -> None:
-    """Its reason is listed once; a server that awaits trust is neither failing nor an error."""
+    """A failing source is listed once with its reason; waiting for trust is no error."""
     broken = project / "broken.json"
     broken.write_text(json.dumps({"mcpServers": {"broken": {"command": "no-such-program"}}}))
     run = cli.run(project, "index", "--mcp-config", broken)

@@ -1,4 +1,4 @@
-"""``repertory insights``: the report, and queries without results as a labelled set."""
+"""``repertory insights``: its report, and labelled sets from queries without results."""
 
 import asyncio
 import getpass
@@ -17,14 +17,14 @@ LOST, UNKNOWN = "zyxwv quarks", "harpsichord tuning"
 
 
 def rows(file: Path) -> list[dict[str, Any]]:
-    """The lines of a file."""
+    """The decoded lines of a JSON Lines file."""
     return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
 def test_queries_without_results_become_a_labelled_set(
     own: Cli, project: Path, tmp_path: Path
 ) -> None:
-    """Labelled by what was read soon afterwards, else proposed; ``eval`` measures and says so."""
+    """Items used soon after a failed query are its answers; other answers are proposed."""
     own.environment["REPERTORY_INSIGHTS_RECORD"] = "plain"
     folder = tmp_path / "sets" / "mine"
     with Serve(own, project, tmp_path / "log"):
@@ -44,7 +44,7 @@ def test_queries_without_results_become_a_labelled_set(
         done = own.run(project, "insights", "--labelled-set", folder)
         assert (done.returncode, done.stdout) == (0, f"Wrote 2 queries to {folder}.\n")
         assert "Proposed answers: 1," in done.stderr
-        assert report()["searches"] == 2  # it records no search itself
+        assert report()["searches"] == 2  # `insights` records no searches
         again = own.run(project, "insights", "--labelled-set", folder)
         assert (again.returncode, "has files already" in again.stderr) == (2, True)
 
@@ -58,13 +58,13 @@ def test_queries_without_results_become_a_labelled_set(
     assert json.loads(measured.stdout)[0]["queries"] == 2
     assert "Proposed answers that were not checked: 1," in measured.stderr
 
-    other = own.home / "other"  # without a server, the records of the directory answer
+    other = own.home / "other"  # without a server, the records are read from the data directory
     assert own.run(project, "insights", "--labelled-set=~/other").returncode == 0
     assert rows(other / "qrels.jsonl") == rows(folder / "qrels.jsonl")
 
 
-def test_an_agent_host_on_standard_streams(own: Cli, project: Path) -> None:
-    """Its process is the server, so it records; queries are hashed by default."""
+def test_a_stdio_session_is_recorded_with_hashed_queries(own: Cli, project: Path) -> None:
+    """A stdio session records searches and uses; queries are hashed by default."""
 
     async def ask() -> None:
         async with stdio_session(own, project) as client:
@@ -82,8 +82,8 @@ def test_an_agent_host_on_standard_streams(own: Cli, project: Path) -> None:
     assert "REPERTORY_INSIGHTS_RECORD=plain" in refused.stderr
 
 
-def test_without_anything_recorded(own: Cli, project: Path) -> None:
-    """It says what records; a webhook that cannot be one is refused when a server starts."""
+def test_nothing_recorded_and_an_invalid_webhook(own: Cli, project: Path) -> None:
+    """An empty report says so; an invalid webhook is refused without showing its secret."""
     assert own.run(project, "insights").returncode == 4
     own.run(project, "index")
     done = own.run(project, "insights")

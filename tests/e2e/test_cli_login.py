@@ -1,4 +1,4 @@
-"""``repertory login`` and ``logout`` at a real authorization server, on this machine."""
+"""``repertory login`` and ``logout`` with a real, local authorization server."""
 
 import json
 import subprocess
@@ -11,13 +11,13 @@ from tests.support.builders import write
 from tests.support.command_line import COMMAND, Cli
 from tests.support.mcp_servers import started
 
-# What a browser does: it follows the redirects.
+# Stands for a browser: it follows redirects.
 BROWSER = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1]).read()"
 WAITING = "The MCP server vault is waiting for sign-in; run `repertory login vault`."
 
 
 def test_the_journey_of_a_sign_in(own: Cli, project: Path) -> None:
-    """A server waits, the rest of the catalogue goes on; after a login its tools are found."""
+    """A server waits for sign-in beside a working catalogue; a login indexes its tools."""
     browser = write(own.home / "browser.py", BROWSER)
     own.environment["BROWSER"] = f"{sys.executable} {browser} %s"
     with started("oauth.py", "registers") as url:
@@ -54,8 +54,8 @@ def test_the_journey_of_a_sign_in(own: Cli, project: Path) -> None:
         assert forgotten.stdout == "The sign-in at vault is forgotten.\n", forgotten.stderr
 
 
-def test_a_team_signs_in_where_its_watch_service_runs(own: Cli, project: Path) -> None:
-    """The watch service asks the server for its tools; nothing is indexed here."""
+def test_the_watch_service_of_a_team_lists_tools_after_a_login(own: Cli, project: Path) -> None:
+    """In a team setup, the watch service lists the tools, not the command."""
     browser = write(own.home / "browser.py", BROWSER)
     own.environment["BROWSER"] = f"{sys.executable} {browser} %s"
     with started("oauth.py", "registers") as url:
@@ -71,7 +71,7 @@ def test_a_team_signs_in_where_its_watch_service_runs(own: Cli, project: Path) -
 
 
 def pasted(own: Cli, project: Path) -> str:
-    """Sign in without a browser here, as in a container; returns what it says."""
+    """Sign in by pasting the address, as in a container, and return the output."""
     with subprocess.Popen(
         [*COMMAND, "login", "vault", "--no-browser"],
         cwd=project,

@@ -1,4 +1,4 @@
-"""``repertory mcp`` as an agent host starts it: a process with MCP on its standard streams."""
+"""``repertory mcp`` as an agent host starts it: MCP over standard streams."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ HELLO = {
 
 
 def run(ask: Callable[[], Awaitable[None]]) -> None:
-    """Run a test with sessions."""
+    """Run the asynchronous part of a test within the time limit."""
 
     async def bounded() -> None:
         async with asyncio.timeout(TIMEOUT_S):
@@ -53,10 +53,8 @@ async def found(client: Client, query: str) -> list[str]:
     return [hit["toolId"] for hit in json.loads(text_of(result))["results"]]
 
 
-def test_a_host_without_projects_names_the_directory(
-    own: Cli, project: Path, tmp_path: Path
-) -> None:
-    """It starts the program anywhere, and the search is over the project."""
+def test_a_directory_can_be_named(own: Cli, project: Path, tmp_path: Path) -> None:
+    """With ``--directory``, a session in any working directory searches the project."""
 
     async def ask() -> None:
         async with stdio_session(own, tmp_path, "--directory", project) as client:
@@ -65,8 +63,8 @@ def test_a_host_without_projects_names_the_directory(
     run(ask)
 
 
-def test_a_host_starts_it_where_nothing_is_indexed(own: Cli, project: Path) -> None:
-    """It indexes, and a search waits for it; other commands use the index; it leaves no note."""
+def test_a_session_indexes_a_new_project(own: Cli, project: Path) -> None:
+    """A session indexes a new project and serves other commands until it ends."""
 
     async def ask() -> None:
         async with stdio_session(own, project) as client:
@@ -89,10 +87,8 @@ def test_a_host_starts_it_where_nothing_is_indexed(own: Cli, project: Path) -> N
     assert not note_file(own, project).exists()
 
 
-def test_the_next_session_takes_over_from_the_server(
-    own: Cli, project: Path, tmp_path: Path
-) -> None:
-    """It uses the running server; when that ends, its next request is answered too."""
+def test_a_session_takes_over_from_a_killed_server(own: Cli, project: Path, tmp_path: Path) -> None:
+    """A session uses a running server; after the server was killed, it serves by itself."""
 
     async def ask(server: Serve) -> None:
         async with stdio_session(own, project, mode="legacy") as client:
@@ -106,8 +102,8 @@ def test_the_next_session_takes_over_from_the_server(
         run(lambda: ask(server))
 
 
-def test_a_removed_data_directory_is_made_again(own: Cli, project: Path) -> None:
-    """The session does not go on with an index that no other process sees."""
+def test_a_session_replaces_a_removed_data_directory(own: Cli, project: Path) -> None:
+    """After its data directory was moved away, a session creates a new one and indexes again."""
 
     async def ask() -> None:
         async with stdio_session(own, project, mode="legacy") as client:
@@ -122,7 +118,7 @@ def test_a_removed_data_directory_is_made_again(own: Cli, project: Path) -> None
 
 
 def test_an_unavailable_configured_server_is_an_error(own: Cli, project: Path) -> None:
-    """The session continues, and uses the server as soon as it is available."""
+    """If the configured server is unavailable, a search is an error of the tool."""
 
     async def ask() -> None:
         async with stdio_session(own, project, "--server-url", "http://127.0.0.1:1") as client:
@@ -134,7 +130,7 @@ def test_an_unavailable_configured_server_is_an_error(own: Cli, project: Path) -
 
 
 def test_tools_are_called_if_calls_are_allowed(own: Cli, project: Path, mcp_config: Path) -> None:
-    """For the host alone; its result is returned, and otherwise the error has the reason."""
+    """With --allow-calls, the host can call tools, but other local accounts cannot."""
 
     async def ask() -> None:
         allowed = ("--allow-calls", "--mcp-config", mcp_config)
@@ -151,7 +147,7 @@ def test_tools_are_called_if_calls_are_allowed(own: Cli, project: Path, mcp_conf
             )
             url = note_of(own, project).url
             for target, body in (("/search?q=x", None), ("/tools/weather__forecast", b"{}")):
-                with pytest.raises(HTTPError, match="401"):  # another account of the machine
+                with pytest.raises(HTTPError, match="401"):  # like another account of this machine
                     await asyncio.to_thread(urlopen, f"{url}{target}", body)
             assert text_of(result) == "called"
             assert not result.is_error
@@ -161,10 +157,8 @@ def test_tools_are_called_if_calls_are_allowed(own: Cli, project: Path, mcp_conf
     run(ask)
 
 
-def test_calls_take_the_permission_of_this_process_too(
-    own: Cli, project: Path, tmp_path: Path
-) -> None:
-    """A server that allows calls gives them to no session that was started without them."""
+def test_calls_need_the_permission_of_the_session(own: Cli, project: Path, tmp_path: Path) -> None:
+    """A session without --allow-calls cannot call tools, even if its server allows calls."""
 
     async def ask() -> None:
         async with stdio_session(own, project) as client:
@@ -179,10 +173,8 @@ def test_calls_take_the_permission_of_this_process_too(
         run(ask)
 
 
-def test_a_server_without_calls_is_named_as_the_reason(
-    own: Cli, project: Path, tmp_path: Path
-) -> None:
-    """A session with --allow-calls logs what does not hold, and a refused call says what to do."""
+def test_calls_need_the_permission_of_the_server(own: Cli, project: Path, tmp_path: Path) -> None:
+    """If the running server forbids calls, --allow-calls is logged as ignored, and calls fail."""
     with Serve(own, project, tmp_path / "log"):
         process = started(own, project, "--allow-calls")
         try:
@@ -201,8 +193,8 @@ def test_a_server_without_calls_is_named_as_the_reason(
     assert (line["event"], line["settings"]) == ("settings_ignored", "allow_calls")
 
 
-def test_toolsets_are_chosen(user: Cli, served: Path) -> None:
-    """Several can be joined, unless two of their tools have the same name."""
+def test_toolsets_can_be_chosen(user: Cli, served: Path) -> None:
+    """Several toolsets can be combined unless two tools have the same name."""
 
     async def ask() -> None:
         chosen = ("--toolset", "project", "--toolset", "skills")
@@ -218,21 +210,21 @@ def test_toolsets_are_chosen(user: Cli, served: Path) -> None:
     assert len(refused.stderr.splitlines()) == 1
 
 
-def test_a_person_who_starts_it_learns_what_it_is_for(user: Cli, served: Path) -> None:
-    """In a terminal it would seem to hang; the end of the input ends it."""
+def test_the_command_explains_itself_on_a_terminal(user: Cli, served: Path) -> None:
+    """On a terminal, the command explains its purpose; the end of the input ends it."""
     code, written = user.in_terminal(served, "mcp", keys="\x04")
     assert code == 0
     assert "An agent host starts this command" in written
 
 
 def test_the_help_shows_the_configuration_of_a_host(cli: Cli, project: Path) -> None:
-    """Its line can be copied unchanged."""
+    """The help has a configuration line that can be copied unchanged."""
     line = '{"mcpServers": {"repertory": {"command": "repertory", "args": ["mcp"]}}}'
     assert line in cli.run(project, "mcp", "--help").stdout
 
 
 def started(own: Cli, project: Path, *arguments: str) -> "subprocess.Popen[str]":
-    """A session before its first message."""
+    """Start a session without a client."""
     return subprocess.Popen(
         [*COMMAND, "mcp", *arguments],
         cwd=project,
@@ -246,7 +238,7 @@ def started(own: Cli, project: Path, *arguments: str) -> "subprocess.Popen[str]"
 
 @pytest.fixture
 def raw(own: Cli, project: Path) -> Iterator["subprocess.Popen[str]"]:
-    """A session without a client."""
+    """A running session without a client."""
     process = started(own, project)
     try:
         yield process
@@ -267,8 +259,8 @@ def say(process: "subprocess.Popen[str]", method: str, **parameters: Any) -> Any
     return message
 
 
-def test_it_ends_while_its_model_is_downloaded(own: Cli, project: Path, tmp_path: Path) -> None:
-    """Otherwise the next session of the directory would wait for the download."""
+def test_a_session_can_end_during_a_model_download(own: Cli, project: Path, tmp_path: Path) -> None:
+    """A closed session ends during a model download, as the next session would wait for it."""
     hub = HubServer(BGE_SMALL.id, write_model(tmp_path / "served", pooling="cls_token"))
     hub.pause = 600
     own.environment |= {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": ""}
@@ -283,8 +275,10 @@ def test_it_ends_while_its_model_is_downloaded(own: Cli, project: Path, tmp_path
     assert not note_file(own, project).exists()
 
 
-def test_it_writes_only_mcp(raw: "subprocess.Popen[str]", own: Cli, project: Path) -> None:
-    """Every line on stdout is a message, for any input; it ends quietly with its input."""
+def test_stdout_has_only_mcp_messages(
+    raw: "subprocess.Popen[str]", own: Cli, project: Path
+) -> None:
+    """For any input, stdout has only MCP messages, and stderr is empty."""
     begun = say(raw, "initialize", **HELLO)
     result = say(raw, "tools/call", name="search", arguments={"query": "bake bread"})["result"]
     assert raw.stdin
@@ -301,8 +295,8 @@ def test_it_writes_only_mcp(raw: "subprocess.Popen[str]", own: Cli, project: Pat
     assert not note_file(own, project).exists()
 
 
-def test_every_line_is_answered(raw: "subprocess.Popen[str]") -> None:
-    """Half an emoji is searched as the replacement character; what is no message is an error."""
+def test_every_input_line_is_answered(raw: "subprocess.Popen[str]") -> None:
+    """A lone surrogate is searched as U+FFFD; a line that is no message gets an error."""
     say(raw, "initialize", **HELLO)
     result = say(raw, "tools/call", name="search", arguments={"query": "bake bread \ud83d"})[
         "result"
@@ -318,10 +312,10 @@ def test_every_line_is_answered(raw: "subprocess.Popen[str]") -> None:
         assert (message["id"], message["error"]["code"]) == (None, code)
 
 
-def test_a_signal_shuts_it_down_cleanly(
+def test_a_signal_ends_a_session_cleanly(
     raw: "subprocess.Popen[str]", own: Cli, project: Path
 ) -> None:
-    """While the host still listens: the exit code is that of every server, without output."""
+    """SIGTERM ends a session with exit code 0, without output or a note file."""
     say(raw, "initialize", **HELLO)
     until(note_file(own, project).exists)
     raw.send_signal(signal.SIGTERM)
@@ -331,8 +325,8 @@ def test_a_signal_shuts_it_down_cleanly(
 
 
 @pytest.mark.parametrize("after", [0.3, 0.9])
-def test_a_host_may_close_it_at_any_time(own: Cli, project: Path, after: float) -> None:
-    """The process ends when its input ends, without a traceback."""
+def test_a_host_may_close_a_session_at_any_time(own: Cli, project: Path, after: float) -> None:
+    """A session whose input is closed during its start ends without output."""
     process = started(own, project)
     try:
         with pytest.raises(subprocess.TimeoutExpired):
@@ -344,7 +338,7 @@ def test_a_host_may_close_it_at_any_time(own: Cli, project: Path, after: float) 
 
 
 def test_the_mcp_inspector_works(pytestconfig: pytest.Config, user: Cli, served: Path) -> None:
-    """Its command line lists the tools without a warning, and calls one; over HTTP as well."""
+    """The MCP Inspector lists and calls tools without warnings, over stdio and HTTP."""
     modules = installed(pytestconfig, "inspector", INSPECTOR)
     launcher = modules / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
     url = note_of(user, served).url

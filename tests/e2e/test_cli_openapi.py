@@ -1,4 +1,4 @@
-"""A web API and a server of an MCP registry, as a user adds, finds and calls them."""
+"""Web APIs and servers of an MCP registry, as a user adds, finds and calls them."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ from tests.support.web_api import SECRET, listening, pets
 
 
 def stored(folder: Path) -> bytes:
-    """All that was stored in a folder."""
+    """The bytes of all files in a folder."""
     return b"\n".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
@@ -37,7 +37,7 @@ def call(server: Serve, tool: str, **arguments: object) -> Any:  # noqa: ANN401 
 
 
 def test_an_api_is_added_found_and_called(own: Cli, project: Path, tmp_path: Path) -> None:
-    """With its declared authentication, whose secret nothing stores, logs or answers."""
+    """An API is called with its declared authentication; its secret is never stored or shown."""
     own.environment["PETS_BEARER"] = SECRET
     with listening(pets()) as url:
         added = own.run(project, "add", f"{url}/openapi.json", "--yes")
@@ -71,7 +71,7 @@ def test_an_api_is_added_found_and_called(own: Cli, project: Path, tmp_path: Pat
 
 
 def test_another_server_in_a_document_awaits_approval(own: Cli, project: Path) -> None:
-    """A changed request is in quarantine; a changed server is named and not called."""
+    """A changed server of a document is reported, and a changed request is quarantined."""
     document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {"title": "Tracker", "version": "1"},
@@ -94,7 +94,7 @@ def test_another_server_in_a_document_awaits_approval(own: Cli, project: Path) -
 
 
 def test_a_found_configuration_fetches_and_calls_nothing(own: Cli, project: Path) -> None:
-    """Until the user trusts it."""
+    """An API of an untrusted configuration is neither fetched nor called."""
     asked: list[str] = []
 
     def answer(request: Any) -> JSONResponse:  # noqa: ANN401 - of Starlette
@@ -114,7 +114,7 @@ def test_a_found_configuration_fetches_and_calls_nothing(own: Cli, project: Path
 
 
 def test_a_server_of_a_registry_is_found_added_and_trusted(own: Cli, project: Path) -> None:
-    """Adding it runs and asks nothing; trust indexes its tools."""
+    """An added server is not started until `config trust`, which indexes its tools."""
     with started("sdk.py", "http", TOKEN=SECRET) as url:
         token = {"token": {"isRequired": True, "isSecret": True}}
         header = {"name": "Authorization", "value": "Bearer {token}", "variables": token}
@@ -151,10 +151,10 @@ def test_a_server_of_a_registry_is_found_added_and_trusted(own: Cli, project: Pa
         ('{"swagger": "2.0"}', 4, "it is Swagger 2; convert it to OpenAPI 3."),
     ],
 )
-def test_what_is_no_document_is_not_added(
+def test_a_file_that_is_no_openapi_document_is_refused(
     own: Cli, project: Path, text: str, code: int, reason: str
 ) -> None:
-    """A file that is something else is refused."""
+    """A file that is no OpenAPI 3 document is refused, and nothing is written."""
     write(project / "openapi.json", text)
     done = own.run(project, "add", "openapi.json", "--yes")
     assert done.returncode == code

@@ -1,4 +1,4 @@
-"""Policies as a user writes them: front matter, ``[[policy]]`` tables, and their effect."""
+"""Policies in front matter and ``[[policy]]`` tables, and their effect on searches."""
 
 from pathlib import Path
 
@@ -16,8 +16,8 @@ deprecated_by = "pastry"
 """
 
 
-def test_policies_of_both_places_are_active_at_the_next_search(cli: Cli, project: Path) -> None:
-    """A saved policy costs no embedding; the reason and the item show it."""
+def test_policies_are_active_at_the_next_search(cli: Cli, project: Path) -> None:
+    """A new policy takes effect without embedding, and results name it as a reason."""
     front = "name: pastry\ndescription: Fold butter into dough.\naliases: [viennoiserie]\nboost: 9"
     add_skill(project, "pastry", f"---\n{front}\n---\n")
     configuration = project / "repertory.toml"
@@ -40,13 +40,13 @@ def test_policies_of_both_places_are_active_at_the_next_search(cli: Cli, project
     pinned = cli.json(project, "search", "tell me what is new here")["results"][0]
     assert pinned["reason"].startswith("Pinned for “what is new”")
 
-    configuration.write_text(SOURCES)  # as it was before, which was indexed once
+    configuration.write_text(SOURCES)  # the earlier configuration, which is already indexed
     again = cli.json(project, "search", "feed the starter of a sourdough bread")["results"][0]
     assert (again["toolId"], again["evidence"]["policy"]) == ("skills/bread-baking", [])
 
 
 def test_a_wrong_policy_is_exit_code_2(cli: Cli, project: Path) -> None:
-    """The file, the table and the key are named."""
+    """The error names the file, the table and the wrong key."""
     (project / "repertory.toml").write_text(SOURCES + POLICY.replace("pin", "pins"))
     done = cli.run(project, "search", "bread")
     assert done.returncode == 2

@@ -31,10 +31,10 @@ ALL = ("--threshold", "0", "--limit", "9")
 
 
 class Joiner:
-    """``repertory serve`` in another directory, which joins; a context manager.
+    """``repertory serve`` that joins a running server; a context manager.
 
     Attributes:
-        said: Its first line.
+        said: The first line of its output.
     """
 
     def __init__(self, cli: Cli, folder: Path, *arguments: str) -> None:
@@ -71,7 +71,7 @@ class Joiner:
 
 
 def pid_of(cli: Cli, folder: Path) -> int | None:
-    """The process that serves a folder, if there is one."""
+    """The process id of a folder's server, or None."""
     try:
         return note_of(cli, folder).pid
     except OSError:
@@ -92,7 +92,7 @@ def found(cli: Cli, folder: Path, *query: str) -> list[str]:
 
 
 def get(url: str | Request, token: str) -> bytes:
-    """What is at an address for who has a token."""
+    """The content of a URL, requested with a token."""
     with ask(url, token) as response:
         content: bytes = response.read()
         return content
@@ -104,7 +104,7 @@ def collection(url: str, token: str) -> str:
 
 
 def ids_at(url: str, token: str, query: str) -> list[str]:
-    """The ids that a search over HTTP finds; none while nothing can be searched."""
+    """The ids that a search over HTTP finds; empty before the first index."""
     try:
         return [
             hit["toolId"] for hit in json.loads(get(f"{url}/search?q={query}", token))["results"]
@@ -138,7 +138,7 @@ def host(own: Cli, project: Path, tmp_path: Path) -> Iterator[Serve]:
 
 
 async def searched(client: Client, query: str) -> list[str]:
-    """The ids that a search of a session finds, once something is indexed."""
+    """The ids that a search of a session finds; waits for the first index."""
     given = {"query": query, "threshold": 0, "limit": 9, "detail": True}
     end = time.monotonic() + TIMEOUT_S
     while (result := await client.call_tool("search", given)).is_error and time.monotonic() < end:
@@ -151,7 +151,7 @@ async def searched(client: Client, query: str) -> list[str]:
 def test_a_second_server_joins_the_first(
     own: Cli, project: Path, second: Path, host: Serve
 ) -> None:
-    """One process serves both; each answers with its own items, and finds its own saves."""
+    """One process serves two projects, each with its own items and saves."""
     with Joiner(own, second) as joiner:
         url = note_of(own, second).url
 
@@ -173,8 +173,8 @@ def test_a_second_server_joins_the_first(
     assert host.get("/readyz")["ready"]
 
 
-def test_everything_works_below_the_prefix(own: Cli, second: Path, host: Serve) -> None:
-    """The pages link below it, as do the API's description, TypeScript and MCP."""
+def test_a_joined_project_works_below_its_prefix(own: Cli, second: Path, host: Serve) -> None:
+    """Pages, API description, TypeScript module and MCP of a project stay below its prefix."""
     with Joiner(own, second):
         found(own, second, "bowline")
         url = note_of(own, second).url
@@ -203,8 +203,8 @@ def test_everything_works_below_the_prefix(own: Cli, second: Path, host: Serve) 
         asyncio.run(over_mcp())
 
 
-def test_a_session_joins_too(own: Cli, project: Path, second: Path, host: Serve) -> None:
-    """It answers for its directory, also where keys are asked for; then its project is closed."""
+def test_a_session_joins_a_server(own: Cli, project: Path, second: Path, host: Serve) -> None:
+    """A stdio session joins a server and searches its own project, also with required keys."""
 
     async def ask() -> None:
         async with stdio_session(own, second, mode="legacy") as client:
@@ -221,7 +221,7 @@ def test_a_session_joins_too(own: Cli, project: Path, second: Path, host: Serve)
 
 
 def test_each_project_has_its_own_keys(own: Cli, second: Path, host: Serve) -> None:
-    """A key of a directory protects its project alone, and so does a browser's cookie."""
+    """Keys and browser cookies of one project are not valid for another."""
     with Joiner(own, second):
         url = note_of(own, second).url
         root = url.removeprefix(host.url)
@@ -246,7 +246,7 @@ def test_each_project_has_its_own_keys(own: Cli, second: Path, host: Serve) -> N
 
 
 def test_a_project_ends_with_its_last_process(own: Cli, second: Path, host: Serve) -> None:
-    """However they end: the project is served as long as one of them runs."""
+    """A project is served until the last process that joined for it ends, even if killed."""
     with Joiner(own, second) as one, Joiner(own, second) as other:
         assert one.said == other.said
         one.process.kill()
@@ -261,10 +261,10 @@ def test_a_project_ends_with_its_last_process(own: Cli, second: Path, host: Serv
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_another_takes_over_from_the_host(
+def test_a_session_takes_over_from_the_host(
     own: Cli, project: Path, second: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """However it ended, the next request of each session is answered, by one process."""
+    """After the host ended or was killed, one joined session serves all other sessions."""
     third = make_project(tmp_path / "third")
 
     async def ask(server: Serve) -> None:
@@ -284,7 +284,7 @@ def test_another_takes_over_from_the_host(
 
 
 def test_a_joined_server_takes_over(own: Cli, project: Path, second: Path, tmp_path: Path) -> None:
-    """It then serves its directory at the configured address."""
+    """After the host ended, a joined `serve` serves its directory at the configured port."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
     with (
@@ -299,20 +299,18 @@ def test_a_joined_server_takes_over(own: Cli, project: Path, second: Path, tmp_p
         assert found(own, second, "bowline")[0] == "project/knots"
 
 
-def test_other_settings_have_a_server_of_their_own(
+def test_a_server_with_another_port_does_not_join(
     own: Cli, second: Path, host: Serve, tmp_path: Path
 ) -> None:
-    """Another port, or another rate; the reason is printed."""
+    """A server with another port does not join, and prints the reason."""
     with Serve(own, second, tmp_path / "other"):
         assert pid_of(own, second) != host.process.pid
         assert found(own, second, "bowline")[0] == "project/knots"
     assert "--port asks for port" in (tmp_path / "other").read_text("utf-8")
 
 
-def test_a_second_server_of_a_directory_says_which_of_its_settings_are_ignored(
-    own: Cli, project: Path, host: Serve
-) -> None:
-    """It joins the first, whose settings stay."""
+def test_a_second_server_names_its_ignored_settings(own: Cli, project: Path, host: Serve) -> None:
+    """A second server of a directory joins the first and warns about its ignored flags."""
     with Joiner(own, project, "--allow-calls", "--limit", "1") as joiner:
         assert joiner.said == f"Joined the server at {host.url} (process {host.process.pid}).\n"
         assert joiner.process.stderr
@@ -324,7 +322,7 @@ def test_a_second_server_of_a_directory_says_which_of_its_settings_are_ignored(
 
 
 def test_only_the_users_own_processes_add_projects(own: Cli, second: Path, host: Serve) -> None:
-    """The secret is in a file of the user; a web page may not ask even with it."""
+    """Adding a project needs the secret of a private file, and is refused to web pages."""
     file = note_file(own, second).with_name("host.json")
     secret = json.loads(file.read_bytes())["secret"]
     body = json.dumps({"directory": str(second), "flags": {}, "environment": {}}).encode()
@@ -342,7 +340,7 @@ def test_only_the_users_own_processes_add_projects(own: Cli, second: Path, host:
 def test_a_project_keeps_its_own_environment(
     own: Cli, second: Path, host: Serve, tmp_path: Path
 ) -> None:
-    """Settings and MCP servers get the variables of the process that joined, not the host's."""
+    """Settings and MCP servers of a project use the environment of the joining process."""
     server = {"command": sys.executable, "args": [str(SERVERS / "sdk.py"), "${MODE}"]}
     file = second / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"weather": server}}), "utf-8")
@@ -357,8 +355,8 @@ def test_a_project_keeps_its_own_environment(
         assert len(ids_at(host.url, host.token, "bread&threshold=0")) > 1
 
 
-def test_projects_of_the_same_sources_have_an_index_each(own: Cli, tmp_path: Path) -> None:
-    """Both find a save, and one goes on when the other ends."""
+def test_projects_with_the_same_sources_have_separate_indexes(own: Cli, tmp_path: Path) -> None:
+    """Two projects with the same sources have separate indexes and both find new files."""
     shared = make_project(tmp_path / "shared")
     text = f'[[sources]]\ntype = "skills"\npath = "{shared / "skills"}"\n'
     folders = [tmp_path / name for name in ("first", "other")]

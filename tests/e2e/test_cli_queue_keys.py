@@ -10,7 +10,7 @@ from tests.support.server_process import Serve, note_of
 
 
 def test_without_a_server_there_is_no_queue(own: Cli, tmp_path: Path) -> None:
-    """One line says how to start one; the exit code is 4."""
+    """Without a server, the error is one line that says how to start one, with exit code 4."""
     for command in ("list", "retry"):
         done = own.run(tmp_path, "queue", command)
 
@@ -19,7 +19,7 @@ def test_without_a_server_there_is_no_queue(own: Cli, tmp_path: Path) -> None:
 
 
 def test_a_server_with_other_settings_is_named(own: Cli, tmp_path: Path) -> None:
-    """It runs, so no other one has to be started."""
+    """The error names a running server with other settings instead of asking for a new one."""
     project = make_project(tmp_path / "project")
     (project / "own.toml").write_text('[[sources]]\ntype = "skills"\npath = "skills"\n', "utf-8")
     with Serve(own, project, tmp_path / "log", "--config", "own.toml") as server:
@@ -42,7 +42,7 @@ def test_a_configured_server_is_required(own: Cli, tmp_path: Path) -> None:
 
 
 def test_a_server_is_used_from_any_folder(user: Cli, served: Path, tmp_path: Path) -> None:
-    """Its user needs its URL only, others a key; its sources are configured at the server."""
+    """A server's user needs only its URL, others also a key; `index` takes no paths there."""
     url = note_of(user, served).url
     asked = {"REPERTORY_SERVER_URL": url}
     done = user.run(tmp_path, "search", "bake bread", **asked)
@@ -87,7 +87,7 @@ def test_keys_are_created_listed_and_revoked(own: Cli, tmp_path: Path) -> None:
 
 
 def test_the_first_key_of_a_team_warns_beside_json(own: Cli, tmp_path: Path) -> None:
-    """On stderr, as beside the table."""
+    """With JSON output, the warning is on stderr."""
     team = {"REPERTORY_REDIS_URL": "redis://localhost"}
     done = own.run(tmp_path, "keys", "create", "ci", "--output", "json", **team)
     assert json.loads(done.stdout)["name"] == "ci"
@@ -95,7 +95,7 @@ def test_the_first_key_of_a_team_warns_beside_json(own: Cli, tmp_path: Path) -> 
 
 
 def test_the_first_key_of_a_team_says_what_it_changes(own: Cli, tmp_path: Path) -> None:
-    """It names the server, which need not run, and how to undo it; the second key says less."""
+    """The first key warns that all callers need keys from then on; the second does not."""
     team = {"REPERTORY_REDIS_URL": "redis://localhost"}
     first, second = (own.run(tmp_path, "keys", "create", name, **team) for name in ("ci", "anna"))
     assert "Only a hash of it is stored" in first.stderr
@@ -108,7 +108,7 @@ def test_the_first_key_of_a_team_says_what_it_changes(own: Cli, tmp_path: Path) 
 
 
 def test_keys_are_reset_after_the_question(own: Cli, tmp_path: Path) -> None:
-    """Without a terminal --yes is needed; without keys there is nothing to ask."""
+    """A reset of keys asks on a terminal and needs --yes elsewhere."""
     assert own.run(tmp_path, "keys", "reset").returncode == 0
     own.run(tmp_path, "keys", "create", "ci")
     refused = own.run(tmp_path, "keys", "reset")
@@ -117,10 +117,10 @@ def test_keys_are_reset_after_the_question(own: Cli, tmp_path: Path) -> None:
     assert "it answers only you" in own.run(tmp_path, "keys", "list").stdout
 
 
-def test_the_token_is_printed_while_a_server_runs(
+def test_the_token_of_a_running_server_is_printed(
     own: Cli, user: Cli, served: Path, tmp_path: Path
 ) -> None:
-    """With the address that signs a browser in; it is no part of what a pipe gets."""
+    """A pipe gets only the token; a terminal and JSON output also get the sign-in URL."""
     token = note_of(user, served).token
     found = user.json(served, "keys", "token")
     none = own.run(tmp_path, "keys", "token")
@@ -131,10 +131,10 @@ def test_the_token_is_printed_while_a_server_runs(
     assert f"/login?token={token}" in user.in_terminal(served, "keys", "token", columns=200)[1]
 
 
-def test_a_key_of_one_project_opens_no_other(
+def test_a_key_is_valid_for_one_project(
     user: Cli, served: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Both servers have one data directory, and keys lock their user out of neither."""
+    """A key is valid for one project; the user of the data directory needs no key."""
     other = make_project(tmp_path_factory.mktemp("other") / "project")
     with Serve(user, other, other.parent / "log"):
         key = user.json(served, "keys", "create", "only")["key"]
@@ -147,7 +147,7 @@ def test_a_key_of_one_project_opens_no_other(
 
 
 def test_others_need_a_key_of_the_right_scope(user: Cli, served: Path, tmp_path: Path) -> None:
-    """A missing, revoked or insufficient key is exit code 2, and the error names the setting."""
+    """A missing, wrong, revoked or insufficient key is exit code 2 and names the setting."""
     read = user.json(served, "keys", "create", "reader")["key"]
     admin = user.json(served, "keys", "create", "boss", "--scope", "admin")["key"]
 

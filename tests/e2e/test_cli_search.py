@@ -24,8 +24,8 @@ sys.stdin.read()
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="Metal cannot be hidden")
-def test_a_gpu_that_is_not_there_is_an_error(own: Cli, project: Path) -> None:
-    """With an index, too, which words alone could search, and for a server."""
+def test_a_missing_gpu_is_an_error(own: Cli, project: Path) -> None:
+    """``--device gpu`` without a GPU is exit code 4 for search, explain and serve."""
     assert own.run(project, "search", "read a file").returncode == 0
     for command in (["search", "file"], ["explain", "file", "files__read_file"], ["serve"]):
         refused = own.run(project, *command, "--device", "gpu", CUDA_VISIBLE_DEVICES="")
@@ -46,7 +46,7 @@ def test_a_pipe_gets_plain_aligned_text(cli: Cli, indexed: Path) -> None:
 
 
 def test_a_terminal_gets_description_and_file(cli: Cli, indexed: Path) -> None:
-    """They are shown below each hit, and the file is a link."""
+    """On a terminal, each hit has its description and a link to its file."""
     code, written = cli.in_terminal(indexed, "search", "read_file", "-n1")
 
     assert code == 0
@@ -66,13 +66,13 @@ def test_short_flags(cli: Cli, indexed: Path) -> None:
     assert set(kinds) <= {"tool", "document"}
 
 
-def test_quiet_omits_what_is_no_result(cli: Cli, project: Path) -> None:
-    """The first search reports its indexing, and not with ``-q``."""
+def test_quiet_omits_messages(cli: Cli, project: Path) -> None:
+    """With ``--quiet``, a first search does not report its indexing."""
     assert cli.run(project, "search", "bake bread", "--quiet").stderr == ""
 
 
-def test_json_has_the_agreed_shape(cli: Cli, indexed: Path) -> None:
-    """It has contract 3's fields and further ones."""
+def test_json_has_the_fields_of_the_contract(cli: Cli, indexed: Path) -> None:
+    """JSON output has the fields of contract 3 and further ones."""
     answer = cli.json(indexed, "search", "read_fil", "--limit", "1")
 
     assert answer["query"] == "read_fil"
@@ -90,7 +90,7 @@ def test_json_has_the_agreed_shape(cli: Cli, indexed: Path) -> None:
 
 
 def test_explain_shows_the_parts_of_a_confidence(cli: Cli, indexed: Path) -> None:
-    """Each hit has its probability, the evidence of either arm, and its ranks."""
+    """Each hit has its probability, semantic and keyword evidence, and ranks."""
     done = cli.run(indexed, "search", "reed the contents", "--explain")
 
     for part in ("probability", "semantic", "cosine", "keyword", "rank 1", "mode hybrid"):
@@ -98,7 +98,7 @@ def test_explain_shows_the_parts_of_a_confidence(cli: Cli, indexed: Path) -> Non
 
 
 def test_one_item_is_explained(cli: Cli, indexed: Path) -> None:
-    """Shown or not, the exit code is 0; the words of the query need no quotes."""
+    """`explain` succeeds for shown and hidden items; the query needs no quotes."""
     shown = cli.run(indexed, "explain", "reed", "the", "contents", "files__read_file")
     hidden = cli.json(indexed, "explain", "reed the contents", "Handbook", "--kind", "tool")
 
@@ -112,7 +112,7 @@ def test_one_item_is_explained(cli: Cli, indexed: Path) -> None:
 
 
 def test_nothing_found_says_what_to_try(cli: Cli, indexed: Path) -> None:
-    """Without hits: exit code 1, the agreed line, and the best item below the threshold."""
+    """Without hits, exit code 1, the line of contract 3 and the closest item are shown."""
     done = cli.run(indexed, "search", "read the contents", "--threshold", "1")
 
     first, advice = done.stdout.splitlines()
@@ -152,7 +152,7 @@ def test_filters_narrow_the_search(
 @pytest.mark.parametrize(
     ("tag", "tool"), [("read-only", "files__read_file"), ("destructive", "files__run_command")]
 )
-def test_what_a_tool_claims_is_shown_and_filtered_by(
+def test_tags_of_tools_are_shown_and_filtered_by(
     cli: Cli, indexed: Path, tag: str, tool: str
 ) -> None:
     """Searches, lists, explanations and the item itself have the tag."""
@@ -165,8 +165,8 @@ def test_what_a_tool_claims_is_shown_and_filtered_by(
     assert re.search(rf"tags +{tag}\n", cli.run(indexed, "items", "show", tool).stdout)
 
 
-def test_people_see_which_tools_are_destructive(cli: Cli, indexed: Path) -> None:
-    """In a pipe and in a terminal, each beside the reason."""
+def test_destructive_tools_are_marked(cli: Cli, indexed: Path) -> None:
+    """Destructive tools are marked in pipes and on terminals."""
     arguments = ("search", "file", "--threshold", "0", "--limit", "9", "--kind", "tool")
     _, drawn = cli.in_terminal(indexed, *arguments)
 
@@ -200,7 +200,7 @@ def test_no_text_of_an_author_steers_the_terminal(cli: Cli, indexed: Path) -> No
 
 @contextmanager
 def store_held(cli: Cli) -> Iterator[None]:
-    """Meanwhile another process holds the store."""
+    """Have another process hold the store in this context."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, cli.environment["REPERTORY_DATA_DIR"]],
         stdin=subprocess.PIPE,
@@ -227,10 +227,8 @@ def test_a_store_that_is_in_use_degrades_the_answer(cli: Cli, indexed: Path) -> 
     assert len(searched.stderr.splitlines()) == 1
 
 
-def test_every_command_that_shows_items_says_that_changes_are_missing(
-    own: Cli, project: Path
-) -> None:
-    """What they show is as it was before the file was saved."""
+def test_commands_that_show_items_say_that_changes_are_missing(own: Cli, project: Path) -> None:
+    """While the store is held, commands show the old state with a notice, and later the new."""
     assert own.run(project, "index").returncode == 0
     add_skill(project, "steering", "---\nname: steering\ndescription: Sail upwind.\n---\n")
 
@@ -238,7 +236,7 @@ def test_every_command_that_shows_items_says_that_changes_are_missing(
         for command in (["items", "list"], ["items", "show", "steering"], ["search", "steering"]):
             shown = own.run(project, *command)
             assert "Sail upwind" not in shown.stdout
-            # The files beside it may be counted, too: they are only a moment older than the index.
+            # The count may include the files beside it, which are hardly older than the index.
             assert shown.stderr.count("not searchable yet (") == 1, command
 
     for command in (["items", "list"], ["items", "show", "steering"]):
@@ -291,7 +289,7 @@ def test_no_cache_keeps_nothing(cli: Cli, project: Path) -> None:
     assert cli.run(project, "stats").returncode == 4
 
 
-def test_a_closed_pipe_ends_it_silently(cli: Cli, indexed: Path) -> None:
+def test_a_closed_pipe_ends_a_command_silently(cli: Cli, indexed: Path) -> None:
     """When the reader exits, the command ends without a message."""
     process = subprocess.Popen(
         [*COMMAND, "items", "list", "--output", "json"],
@@ -323,13 +321,13 @@ def in_shell(cli: Cli, folder: Path, line: str) -> subprocess.CompletedProcess[s
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_are_no_defect(cli: Cli, indexed: Path, closed: str) -> None:
-    """A search ends as it would otherwise; there is only no place to write to."""
+    """A search with closed standard streams succeeds without a traceback."""
     done = in_shell(cli, indexed, f"$REPERTORY search 'read file contents' {closed}")
     assert (done.returncode, "Traceback" in done.stderr) == (0, False)
 
 
 def test_an_output_that_is_full_is_named(cli: Cli, indexed: Path) -> None:
-    """The exit code says that it is no defect."""
+    """A full output device is exit code 4 with a one-line message."""
     done = in_shell(cli, indexed, "$REPERTORY search 'read file contents' > /dev/full")
     assert done.returncode == 4
     assert done.stderr == (
@@ -339,7 +337,7 @@ def test_an_output_that_is_full_is_named(cli: Cli, indexed: Path) -> None:
 
 
 def test_a_deleted_directory_is_named(cli: Cli, tmp_path: Path) -> None:
-    """The remedy is in the message."""
+    """A deleted working directory is exit code 4 with a one-line message."""
     folder = tmp_path / "deleted"
     folder.mkdir()
     done = in_shell(cli, folder, f"rmdir '{folder}'; $REPERTORY search keys")

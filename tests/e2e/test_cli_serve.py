@@ -20,7 +20,7 @@ from tests.support.server_process import Serve, note_file, note_of
 from tests.support.waiting import TIMEOUT_S, until
 
 ALL = ("--threshold", "0", "--limit", "9")
-# Runs the command line, and then reports whether numpy or a model was loaded for it.
+# Runs the command line, and then reports which slow libraries were loaded.
 LOADED = """
 import atexit, sys
 from repertory_admin.cli import cli
@@ -28,7 +28,7 @@ slow = {"numpy", "onnxruntime", "qdrant_edge"}
 atexit.register(lambda: print("loaded", sorted(slow & sys.modules.keys())))
 cli()
 """
-# Runs the command line, and says when it begins to import its modules.
+# Runs the command line, and prints a line when the import of its modules begins.
 BEGIN = """
 import sys
 from repertory_admin.__main__ import main
@@ -41,7 +41,7 @@ class Finder:
 sys.meta_path.insert(0, Finder)
 main()
 """
-# Runs the command line, and gets a SIGINT in a callback while the command's module is imported.
+# Runs the command line, and sends SIGINT in a callback during the import of the command.
 SIGNAL_IN_IMPORT = """
 import os, signal, sys
 from repertory_admin.__main__ import main
@@ -68,7 +68,7 @@ def found(user: Cli, folder: Path, *query: str) -> list[str]:
 
 
 def test_a_search_uses_the_server(user: Cli, served: Path) -> None:
-    """It answers as over HTTP, and neither opens an index nor loads a model."""
+    """A search of a running server neither opens an index nor loads a model."""
     done = subprocess.run(
         [sys.executable, "-c", LOADED, "search", "read_fil", "--output", "json"],
         cwd=served,
@@ -85,8 +85,8 @@ def test_a_search_uses_the_server(user: Cli, served: Path) -> None:
     assert loaded == "loaded []\n"
 
 
-def test_the_table_is_the_same_as_without_a_server(user: Cli, served: Path) -> None:
-    """Reasons, corrections and suggestions are transferred as well."""
+def test_the_table_has_explanations_and_suggestions(user: Cli, served: Path) -> None:
+    """Explanations and suggestions are shown as without a server."""
     done = user.run(served, "search", "reed the contents", "--explain")
     nothing = user.run(served, "search", "read the contents", "--threshold", "1")
 
@@ -97,7 +97,7 @@ def test_the_table_is_the_same_as_without_a_server(user: Cli, served: Path) -> N
 
 
 def test_filters_and_bad_values_reach_the_server(user: Cli, served: Path) -> None:
-    """A filter applies there; an invalid value is exit code 2."""
+    """The server applies filters, and refuses invalid values with exit code 2."""
     answer = user.json(served, "search", "file", *ALL, "--kind", "skill")
     refused = user.run(served, "search", "file", "--limit", "5000")
 
@@ -106,8 +106,8 @@ def test_filters_and_bad_values_reach_the_server(user: Cli, served: Path) -> Non
     assert "limit" in refused.stderr
 
 
-def test_a_configured_limit_is_cut_to_the_most_of_a_server(user: Cli, served: Path) -> None:
-    """Only a limit that was asked for is refused."""
+def test_a_configured_limit_is_cut_to_the_maximum_of_a_server(user: Cli, served: Path) -> None:
+    """A configured limit above the server's maximum is reduced; a flag is refused."""
     configured = {"REPERTORY_SEARCH_LIMIT": "200"}
     done = user.run(served, "search", "file", **configured)
     explained = user.run(served, "explain", "file", "files__read_file", **configured)
@@ -117,8 +117,8 @@ def test_a_configured_limit_is_cut_to_the_most_of_a_server(user: Cli, served: Pa
     assert "a server returns at most 100" in refused.stderr
 
 
-def test_a_gpu_that_the_server_was_not_started_with_is_mentioned(user: Cli, served: Path) -> None:
-    """It answers as well as it can, and says that the flag has no effect."""
+def test_a_device_other_than_the_servers_is_mentioned(user: Cli, served: Path) -> None:
+    """If the server runs without a GPU flag, ``--device gpu`` only causes a notice."""
     done = user.run(served, "search", "file", "--device", "gpu")
     usual = user.run(served, "search", "file", "--device", "cpu")
 
@@ -128,7 +128,7 @@ def test_a_gpu_that_the_server_was_not_started_with_is_mentioned(user: Cli, serv
 
 
 def test_items_are_listed_and_shown(user: Cli, served: Path) -> None:
-    """As without a server; an unknown id is exit code 2, with a similar id."""
+    """Items are listed and shown through a server; an unknown id is exit code 2."""
     tools = user.json(served, "items", "list", "--kind", "tool")
     item = user.json(served, "items", "show", "files__read_file")
     unknown = user.run(served, "items", "show", "files__reed_file")
@@ -144,7 +144,7 @@ def test_items_are_listed_and_shown(user: Cli, served: Path) -> None:
 
 
 def test_stats_show_the_server(user: Cli, served: Path) -> None:
-    """Sources with their freshness, the queue, model and collection."""
+    """`stats` shows the server, its sources with freshness, its model and its queue."""
     done = user.run(served, "stats")
     facts = user.json(served, "stats")
 
@@ -160,7 +160,7 @@ def test_stats_show_the_server(user: Cli, served: Path) -> None:
 
 
 def test_saved_files_are_found_without_a_command(user: Cli, served: Path) -> None:
-    """A new file and its removal appear in one of the next searches."""
+    """Later searches reflect a new file and its deletion."""
     file = add_skill(served, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
     until(lambda: "project/knots" in found(user, served, "bowline"))
     file.unlink()
@@ -168,7 +168,7 @@ def test_saved_files_are_found_without_a_command(user: Cli, served: Path) -> Non
 
 
 def test_a_rebuild_can_be_waited_for(user: Cli, served: Path) -> None:
-    """Without --wait it is started; with it, the new generation is active at the end."""
+    """With --wait, a rebuild ends with the new collection active; without, it only starts."""
     before = user.json(served, "stats")["collection"]
     after = user.json(served, "rebuild", "--wait")
     begun = user.run(served, "rebuild")
@@ -180,8 +180,8 @@ def test_a_rebuild_can_be_waited_for(user: Cli, served: Path) -> None:
     assert "is searched now: 7 items." in written
 
 
-def test_a_rebuild_that_leaves_something_out_is_exit_code_3(user: Cli, served: Path) -> None:
-    """As without a server."""
+def test_a_rebuild_with_errors_is_exit_code_3(user: Cli, served: Path) -> None:
+    """A rebuild on a server that leaves out a broken skill is exit code 3."""
     file = add_skill(served, "broken", "---\nname: broken\n---\n")
     until(lambda: user.json(served, "stats")["errors"] == 1)
     done = user.run(served, "rebuild", "--wait")
@@ -192,7 +192,7 @@ def test_a_rebuild_that_leaves_something_out_is_exit_code_3(user: Cli, served: P
 
 
 def test_index_is_left_to_the_server(user: Cli, served: Path) -> None:
-    """It says so; given paths become the catalogue that the server watches."""
+    """`index` leaves the work to the server; its paths become the server's catalogue."""
     done = user.run(served, "index", "tools")
     until(lambda: len(user.json(served, "items", "list")) == 3)
     user.run(served, "index")
@@ -203,7 +203,7 @@ def test_index_is_left_to_the_server(user: Cli, served: Path) -> None:
 
 
 def test_doctor_accepts_a_running_server(user: Cli, served: Path) -> None:
-    """It is no problem that the server holds the index."""
+    """`doctor` does not report the server's open index as a problem."""
     done = user.run(served, "doctor")
 
     assert f"answers at {note_of(user, served).url}" in done.stdout
@@ -233,16 +233,16 @@ def test_another_directory_has_its_own_server(
 
 
 @pytest.mark.usefixtures("served")
-def test_other_directories_do_not_use_it(user: Cli, project: Path) -> None:
-    """They have their own index in the same data directory."""
+def test_other_directories_do_not_use_the_server(user: Cli, project: Path) -> None:
+    """Other directories do not use the server, but their own index."""
     done = user.run(project, "search", "bake bread")
 
     assert "items of 3 sources indexed" in done.stderr
     assert user.run(project, "queue", "list").returncode == 4
 
 
-def test_a_command_for_another_index_does_not_use_it(user: Cli, served: Path) -> None:
-    """Another model, another configuration file and --no-cache apply to one command."""
+def test_a_command_for_another_index_does_not_use_the_server(user: Cli, served: Path) -> None:
+    """With another model or configuration, or --no-cache, a command indexes by itself."""
     (served.parent / "other.toml").write_text('[[sources]]\ntype = "tools"\npath = "tools"\n')
     for arguments in (["--no-cache"], ["--config", "../other.toml"], ["--model", "unknown/none"]):
         done = user.run(served, "search", "read_file", *arguments)
@@ -251,8 +251,8 @@ def test_a_command_for_another_index_does_not_use_it(user: Cli, served: Path) ->
         assert "files__read_file" in done.stdout or "../" in arguments[-1]
 
 
-def test_the_model_that_it_runs_may_be_named(user: Cli, served: Path) -> None:
-    """By any of its names: it stands in for the default, which the server was not given either."""
+def test_the_model_of_the_server_may_be_named(user: Cli, served: Path) -> None:
+    """A command may name the server's default model by any of its names."""
     for name in ("repertory", "repertory-encoder"):
         stats = user.json(served, "stats", "--model", name)
         assert stats["model"] == "repertory-encoder-4"
@@ -264,12 +264,12 @@ def test_the_model_that_it_runs_may_be_named(user: Cli, served: Path) -> None:
 
 
 @pytest.mark.parametrize("numbers", [(signal.SIGTERM,), (signal.SIGHUP, signal.SIGHUP)])
-def test_it_shuts_down_cleanly(
+def test_a_server_shuts_down_cleanly(
     own: Cli, project: Path, tmp_path: Path, numbers: tuple[signal.Signals, ...]
 ) -> None:
-    """SIGTERM is exit code 0; its log is JSON, its note is removed, and its index remains.
+    """SIGTERM or SIGHUP, even twice, ends the server with exit code 0 and keeps its index.
 
-    So it is when its terminal is closed: the system may say so twice, and its shell as well.
+    A closed terminal may send SIGHUP twice: from the system and from the shell.
     """
     with Serve(own, project, tmp_path / "log") as server:
         assert server.get("/search?q=bake+bread")["results"][0]["toolId"] == "project/bread-baking"
@@ -283,8 +283,10 @@ def test_it_shuts_down_cleanly(
     assert own.run(project, "search", "bake bread").returncode == 0
 
 
-def test_it_ends_if_its_data_directory_is_removed(own: Cli, project: Path, tmp_path: Path) -> None:
-    """Others would take its index for gone; what it knew replaces nothing of theirs."""
+def test_a_server_ends_if_its_data_directory_is_removed(
+    own: Cli, project: Path, tmp_path: Path
+) -> None:
+    """A server without its data directory ends and writes nothing into a new one."""
     with Serve(own, project, tmp_path / "log") as server:
         own.data.rename(tmp_path / "old")
         assert server.process.wait(TIMEOUT_S) == 4
@@ -295,10 +297,10 @@ def test_it_ends_if_its_data_directory_is_removed(own: Cli, project: Path, tmp_p
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_its_index_is_used_without_it(
+def test_the_index_of_an_ended_server_is_used(
     own: Cli, project: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """Also if there was an index before, and however it ended."""
+    """Commands use the index of a server that ended or was killed."""
     own.run(project, "index")
     with Serve(own, project, tmp_path / "log") as server:
         add_skill(project, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
@@ -309,7 +311,7 @@ def test_its_index_is_used_without_it(
 
 
 def test_an_outdated_note_is_ignored(own: Cli, project: Path, tmp_path: Path) -> None:
-    """After kill -9 commands work without the server, and another can be started."""
+    """After SIGKILL, commands ignore the note of the server, and another can be started."""
     with Serve(own, project, tmp_path / "log") as server:
         server.end(signal.SIGKILL)
     note = note_file(own, project)
@@ -325,10 +327,10 @@ def test_an_outdated_note_is_ignored(own: Cli, project: Path, tmp_path: Path) ->
     assert not note.exists()
 
 
-def test_only_the_server_of_a_note_gets_anything(own: Cli, project: Path, tmp_path: Path) -> None:
-    """Another program on its port gets neither the token nor the key, and its answers are ignored.
+def test_only_the_noted_server_gets_secrets(own: Cli, project: Path, tmp_path: Path) -> None:
+    """Another program on the noted port gets neither token nor key, and is not used.
 
-    The user's own server needs no key, also when only its address is named.
+    The user's own server needs no key, also if only its URL is given.
     """
     key = {"REPERTORY_SERVER_API_KEY": "rpt_of_another_server"}
     asked: list[tuple[str, str | None]] = []
@@ -359,7 +361,7 @@ def test_only_the_server_of_a_note_gets_anything(own: Cli, project: Path, tmp_pa
 def test_the_sign_in_address_is_shown_in_a_terminal_only(
     own: Cli, project: Path, tmp_path: Path
 ) -> None:
-    """A file that output goes to may be readable by others."""
+    """Redirected output does not have the token, as others may read the file."""
     with (tmp_path / "out").open("wb") as out:
         process = subprocess.Popen(
             [*COMMAND, "serve", "--port", "0"],
@@ -380,10 +382,10 @@ def test_the_sign_in_address_is_shown_in_a_terminal_only(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("after", [0.0, 0.3, 0.6, 0.9])
-def test_it_can_be_stopped_while_it_starts(
+def test_a_server_can_be_stopped_while_it_starts(
     own: Cli, project: Path, after: float, number: signal.Signals
 ) -> None:
-    """At any moment, without a traceback."""
+    """A signal at any moment of the start ends the server without a traceback."""
     process = subprocess.Popen(
         [sys.executable, "-c", BEGIN, "serve", "--port", "0"],
         cwd=project,
@@ -409,7 +411,7 @@ def test_it_can_be_stopped_while_it_starts(
 def test_no_signal_is_lost_while_modules_are_imported(
     own: Cli, project: Path, command: str
 ) -> None:
-    """An exception from a handler would be swallowed in a callback of the import machinery."""
+    """SIGINT during imports ends the process at once, also in a callback that hides exceptions."""
     done = subprocess.run(
         [sys.executable, "-c", SIGNAL_IN_IMPORT, command],
         cwd=project,
@@ -426,8 +428,8 @@ def test_no_signal_is_lost_while_modules_are_imported(
 @pytest.mark.parametrize(
     ("before", "noted"), [("SIG_DFL", [signal.SIGHUP]), ("SIG_IGN", [])], ids=["alone", "nohup"]
 )
-def test_nohup_keeps_it_running(before: str, noted: list[int]) -> None:
-    """It ignores the end of its terminal if it was started so."""
+def test_nohup_keeps_a_server_running(before: str, noted: list[int]) -> None:
+    """Under nohup, SIGHUP stays ignored instead of ending a server."""
     program = f"""
 import os, signal
 from repertory_query.signals import termination_signals
@@ -441,7 +443,7 @@ with termination_signals() as received:
 
 
 def test_commands_wait_for_a_starting_server(own: Cli, project: Path) -> None:
-    """Once the server has written its note, no other process indexes."""
+    """After the server wrote its note, other commands wait for it instead of indexing."""
     note = note_file(own, project)
     process = subprocess.Popen(
         [*COMMAND, "serve", "--port", "0"],
@@ -456,14 +458,14 @@ def test_commands_wait_for_a_starting_server(own: Cli, project: Path) -> None:
     finally:
         process.kill()
         process.wait()
-    # On a busy machine, its first index may not be there or not be whole after some seconds.
+    # On a busy machine, the first index may be incomplete when the command stops waiting.
     is_said = "The server at" in done.stderr or "first index" in done.stderr
     assert done.returncode == 0 or is_said
     assert "indexed in" not in done.stderr
 
 
 def test_a_port_in_use_is_an_error(own: Cli, project: Path) -> None:
-    """One line names the port and the flag; the exit code is 2."""
+    """A port in use is exit code 2 with a line that names the port."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = own.run(project, "serve", "--port", str(port))
@@ -510,7 +512,7 @@ def test_a_missing_package_is_named(own: Cli, project: Path, tmp_path: Path) -> 
 
 
 def test_a_terminal_gets_readable_lines(own: Cli, project: Path) -> None:
-    """They have the URL, and the log is not JSON."""
+    """On a terminal, the server prints its URL, and its log is not JSON."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*COMMAND, "serve", "--port", "0"],

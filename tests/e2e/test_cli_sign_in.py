@@ -1,4 +1,4 @@
-"""People sign in at the server of a command, and `repertory doctor` says what is wrong with it."""
+"""Sign-in at `repertory serve`, and the checks of it in `repertory doctor`."""
 
 import json
 from collections.abc import Iterator
@@ -25,13 +25,13 @@ from tests.support.waiting import until
 
 @pytest.fixture(scope="module")
 def provider() -> Iterator[OpenIdProvider]:
-    """A provider."""
+    """An OpenID provider."""
     with openid_provider() as found:
         yield found
 
 
 def _settings(provider: OpenIdProvider) -> dict[str, str]:
-    """The environment of a command."""
+    """The environment variables of a server with sign-in."""
     return {
         "REPERTORY_OIDC_ISSUER": provider.issuer,
         "REPERTORY_OIDC_CLIENT_ID": CLIENT_ID,
@@ -43,7 +43,7 @@ def _settings(provider: OpenIdProvider) -> dict[str, str]:
 def test_people_sign_in_at_a_server(
     own: Cli, project: Path, tmp_path: Path, provider: OpenIdProvider
 ) -> None:
-    """Beside its user, and with the rights of their groups; its log says who, and no secret."""
+    """People get the rights of their groups; the log names them, but not the client secret."""
     port = free_port()
     own.environment |= _settings(provider)
     provider.redirect_urls.append(f"http://127.0.0.1:{port}/login/callback")
@@ -62,10 +62,10 @@ def test_people_sign_in_at_a_server(
     assert CLIENT_SECRET not in text
 
 
-def test_a_server_does_not_start_with_half_a_sign_in(
+def test_a_server_does_not_start_with_incomplete_sign_in_settings(
     own: Cli, project: Path, provider: OpenIdProvider
 ) -> None:
-    """It would be open to everyone by mistake."""
+    """A server with incomplete sign-in settings does not start."""
     half = _settings(provider) | {"REPERTORY_OIDC_ISSUER": ""}
     done = own.run(project, "serve", "--port", "0", **half)
     assert done.returncode == 2
@@ -74,7 +74,7 @@ def test_a_server_does_not_start_with_half_a_sign_in(
 
 
 def test_doctor_asks_the_provider(own: Cli, project: Path, provider: OpenIdProvider) -> None:
-    """And says which redirect URL it has to know."""
+    """`doctor` asks the provider and shows the redirect URL that it must allow."""
     done = own.run(project, "doctor", "--output", "json", **_settings(provider))
     (found,) = (one for one in json.loads(done.stdout)["checks"] if one["subject"] == "sign-in")
     assert found["state"] == "good"
@@ -95,10 +95,10 @@ def test_doctor_asks_the_provider(own: Cli, project: Path, provider: OpenIdProvi
         ({"proxy_addresses": "10.0.0.1"}, [("good", "it must"), ("good", "10.0.0.1 may name")]),
     ],
 )
-def test_doctor_names_what_is_wrong(
+def test_doctor_names_faults_of_the_sign_in(
     provider: OpenIdProvider, changed: dict[str, object], found: list[tuple[str, str]]
 ) -> None:
-    """With the settings, or with the provider; without a sign-in nothing is said."""
+    """`doctor` reports faults of sign-in settings or the provider; nothing without sign-in."""
     values = msgspec.convert(sign_in_settings(provider, **changed), Values)
     for one, (state, text) in zip(sign_in(values), found, strict=True):
         assert one.state == state
@@ -106,7 +106,7 @@ def test_doctor_names_what_is_wrong(
 
 
 def test_the_secret_is_not_shown(own: Cli, project: Path, provider: OpenIdProvider) -> None:
-    """Neither by the list of settings nor by an error."""
+    """`config show` does not show the client secret."""
     done = own.run(project, "config", "show", **_settings(provider))
     assert "oidc.client_secret" in done.stdout
     assert CLIENT_SECRET not in done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""A server that starts: it listens at once, and nothing waits for its slowest source."""
+"""A starting server listens at once and does not wait for its slowest source."""
 
 import json
 import socket
@@ -31,7 +31,7 @@ sys.meta_path.insert(0, Finder)
 main()
 """
 
-# Begins where a process may have 256 files open, and prints how many it may have from then on.
+# Sets the limit of open files to 256, starts the command, and prints its new limit.
 FEW_FILES = """
 import resource, sys
 from types import SimpleNamespace
@@ -47,7 +47,7 @@ main()
 
 
 def config_of(folder: Path, **servers: list[str]) -> Path:
-    """An MCP configuration; a server that is held waits until ``folder/released`` exists."""
+    """An MCP configuration; a "held" server waits until ``folder/released`` exists."""
     file = folder / "servers.json"
     described = {
         name: {
@@ -78,16 +78,16 @@ def sources(server: Serve) -> dict[str, Any]:
 
 @pytest.fixture
 def slow(own: Cli, project: Path, tmp_path: Path) -> Serve:
-    """A server of a project with one MCP server that answers, and one that is held."""
+    """A server of a project with one MCP server that answers and one that waits."""
     config = config_of(tmp_path, weather=ANSWERING, slow=["raw.py", "held"])
     arguments = ("--mcp-config", str(config), "--mcp-timeout", "600")
     return Serve(own, project, tmp_path / "log", *arguments)
 
 
-def test_it_accepts_connections_before_it_imports_the_rest(
+def test_a_server_accepts_connections_before_its_imports(
     own: Cli, project: Path, tmp_path: Path
 ) -> None:
-    """A request that comes meanwhile is answered afterwards."""
+    """The port accepts a request before the server is imported, and answers it afterwards."""
     released = tmp_path / "released"
     process = subprocess.Popen(
         [sys.executable, "-c", LATE_IMPORT, "serve", "--port", "0", "--sandbox", str(released)],
@@ -113,8 +113,8 @@ def test_it_accepts_connections_before_it_imports_the_rest(
     ("command", "most", "expected"),
     [("serve", 8_192, 4_096), ("mcp", 1_024, 1_024), ("serve", 256, 256), ("search", 8_192, 256)],
 )
-def test_a_service_opens_many_files(command: str, most: int, expected: int) -> None:
-    """Where its system grants few by default, as macOS does: each MCP server takes several."""
+def test_a_service_raises_the_limit_of_open_files(command: str, most: int, expected: int) -> None:
+    """A service raises its limit of open files, as each MCP server needs several."""
     done = subprocess.run(
         [sys.executable, "-c", FEW_FILES, str(most), command],
         capture_output=True,
@@ -125,7 +125,7 @@ def test_a_service_opens_many_files(command: str, most: int, expected: int) -> N
 
 
 def test_nothing_waits_for_a_server_that_hangs(slow: Serve, project: Path, tmp_path: Path) -> None:
-    """Files, other servers and saves are found; it is named as starting, and joins later."""
+    """While an MCP server hangs, other sources and saves are found; its tools follow later."""
     with slow as server:
         assert "project/bread-baking" in found(server, "bake+bread")
         assert any("Starting: " in one for one in answer(server, "bake+bread")["notices"])
@@ -143,7 +143,7 @@ def test_nothing_waits_for_a_server_that_hangs(slow: Serve, project: Path, tmp_p
 
 
 def test_a_restarted_server_answers_from_the_last_index(slow: Serve, tmp_path: Path) -> None:
-    """The tools of a server that has not answered yet are found, too."""
+    """After a restart, tools of an MCP server that has not answered yet are found."""
     released = tmp_path / "released"
     released.touch()
     with slow as server:
@@ -156,7 +156,7 @@ def test_a_restarted_server_answers_from_the_last_index(slow: Serve, tmp_path: P
 
 
 def test_a_server_that_times_out_is_a_problem(own: Cli, project: Path, tmp_path: Path) -> None:
-    """It is counted as an error, and named beside answers and by ``stats``."""
+    """An MCP server that times out counts as an error and is named in answers and stats."""
     config = config_of(tmp_path, mute=["raw.py", "silent"])
     arguments = ("--mcp-config", str(config), "--mcp-timeout", "1")
     with Serve(own, project, tmp_path / "log", *arguments) as server:
@@ -170,7 +170,7 @@ def test_a_server_that_times_out_is_a_problem(own: Cli, project: Path, tmp_path:
 
 
 def test_a_server_that_awaits_trust_is_no_problem(own: Cli, project: Path, tmp_path: Path) -> None:
-    """It is waiting for trust."""
+    """An untrusted MCP server is shown as waiting for trust, not as an error."""
     config_of(project, weather=ANSWERING).rename(project / ".mcp.json")
     with Serve(own, project, tmp_path / "log") as server:
         until(lambda: "weather" in sources(server))
@@ -183,7 +183,7 @@ def test_a_server_that_awaits_trust_is_no_problem(own: Cli, project: Path, tmp_p
 
 
 def errors_of(stats: Any) -> list[str]:  # noqa: ANN401 - JSON
-    """Where the errors of some statistics are."""
+    """The paths of the errors in some statistics."""
     return [one["path"] for one in stats["problems"] if one["severity"] == "error"]
 
 

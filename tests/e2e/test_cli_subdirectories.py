@@ -1,4 +1,4 @@
-"""Commands in a subdirectory use the project around it, as git does, and say so."""
+"""Commands in a subdirectory use the project around it, as git does, and name it."""
 
 import json
 import signal
@@ -15,7 +15,7 @@ from tests.support.server_process import Serve
 
 @pytest.fixture
 def repository(project: Path) -> Path:
-    """A repository whose skills, tools and documents lie at its top, and code below."""
+    """A repository with skills, tools and documents at its top, and code below."""
     (project / ".git").mkdir()
     write(project / "src" / "bake" / "oven.py", "def preheat(): pass\n")
     write(project / "src" / "README.md", "# Sources\n\nWhere the code is.\n")
@@ -29,7 +29,7 @@ def below(repository: Path) -> Path:
 
 
 def test_a_search_from_a_subdirectory_searches_the_repository(cli: Cli, below: Path) -> None:
-    """One line on stderr names it; at its top nothing is said, and there is one index."""
+    """A search below the top uses the repository's index and names the repository on stderr."""
     repository = below.parents[1]
     done = cli.run(below, "search", "bake bread", "--output", "json")
     again = cli.run(repository, "search", "bake bread", "--output", "json")
@@ -43,7 +43,7 @@ def test_a_search_from_a_subdirectory_searches_the_repository(cli: Cli, below: P
 
 
 def test_every_command_uses_the_same_project(cli: Cli, below: Path) -> None:
-    """Also those that write, and those that read the configuration."""
+    """All commands in a subdirectory use the project, also to write or read settings."""
     repository = below.parents[1]
     (repository / "repertory.toml").write_text("[search]\nlimit = 7\n", "utf-8")
     line = f"Using the catalogue of {repository} (repertory.toml).\n"
@@ -57,7 +57,7 @@ def test_every_command_uses_the_same_project(cli: Cli, below: Path) -> None:
 
 
 def test_named_paths_start_at_the_working_directory(cli: Cli, below: Path) -> None:
-    """PATHs, configurations and files to trust are meant as they are typed."""
+    """Named files and folders are relative to the working directory, not to the project."""
     write(below / "mine" / "tools.json", json.dumps(TOOLS))
     assert cli.run(below, "index", "mine").returncode == 0
     assert {item["kind"] for item in cli.json(below.parents[1], "items", "list")} == {"tool"}
@@ -71,10 +71,8 @@ def test_named_paths_start_at_the_working_directory(cli: Cli, below: Path) -> No
     assert cli.run(below, "config", "trust", ".mcp.json").returncode == 0
 
 
-def test_a_directory_that_was_indexed_is_found_without_a_repository(
-    cli: Cli, project: Path
-) -> None:
-    """The index remembers its directory; a repository inside it is a project of its own."""
+def test_an_indexed_directory_is_found_without_a_repository(cli: Cli, project: Path) -> None:
+    """An indexed directory is a project for its subdirectories, except for repositories inside."""
     below = project / "skills" / "release-notes"
     assert cli.run(project, "index").returncode == 0
     done = cli.run(below, "search", "bake bread")
@@ -90,7 +88,7 @@ def test_a_directory_that_was_indexed_is_found_without_a_repository(
 def test_a_folder_that_was_searched_alone_joins_the_project_made_later(
     cli: Cli, project: Path
 ) -> None:
-    """An index of the folder itself hides neither a repository nor a file above it."""
+    """A folder's own index does not hide a repository or configuration created above it."""
     below = write(project / "src" / "README.md", "# Sources\n").parent
     assert "project/bread-baking" not in cli.run(below, "search", "bake bread").stdout
 
@@ -107,7 +105,7 @@ def test_a_folder_that_was_searched_alone_joins_the_project_made_later(
 def test_the_server_of_the_project_is_found_from_a_subdirectory(
     own: Cli, project: Path, tmp_path: Path
 ) -> None:
-    """While it runs, and its index afterwards, without a repository or a configuration."""
+    """Commands below a served directory use its server, and afterwards its index."""
     below = project / "skills" / "steering"
     with Serve(own, project, tmp_path / "log") as server:
         done = own.run(below, "stats")
@@ -120,7 +118,7 @@ def test_the_server_of_the_project_is_found_from_a_subdirectory(
 
 
 def test_a_home_that_is_a_repository_is_not_found(own: Cli, tmp_path: Path) -> None:
-    """A project in it without a marker is a project of its own."""
+    """A project in a home directory with `.git` is separate, even without a marker."""
     home = tmp_path / "home"
     (home / ".git").mkdir()
     project = make_project(home / "project")
@@ -130,7 +128,7 @@ def test_a_home_that_is_a_repository_is_not_found(own: Cli, tmp_path: Path) -> N
 
 
 def test_init_does_not_hide_the_file_of_the_project(cli: Cli, below: Path) -> None:
-    """It refuses below a repertory.toml, unless the folder is named; a repository is no reason."""
+    """`init` below a repertory.toml needs a named folder; a repository alone does not matter."""
     repository = below.parents[1]
     file = repository / "repertory.toml"
     file.write_text("[search]\nlimit = 7\n", "utf-8")
@@ -148,7 +146,7 @@ def test_init_does_not_hide_the_file_of_the_project(cli: Cli, below: Path) -> No
 def test_python_finds_the_project_like_the_command_line(
     below: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a directory; project search then covers the whole project. A named one is meant."""
+    """``repertory.open()`` finds the project around; a named directory is used unchanged."""
     monkeypatch.chdir(below)
     data = str(tmp_path / "data")
     with repertory.open(data_dir=data, model=MODEL) as session:

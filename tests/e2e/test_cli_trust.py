@@ -1,4 +1,4 @@
-"""A cloned repository whose repertory.toml asks for more than its folder, and how to allow it."""
+"""A cloned repertory.toml that asks for more than its folder needs `config trust`."""
 
 import json
 import shlex
@@ -33,7 +33,7 @@ pin = ["deploy"]
 
 
 def test_a_clone_is_not_given_the_private_key(own: Cli, project: Path) -> None:
-    """Neither a search nor an index reads it; both say what is asked for and how to allow it."""
+    """No command reads a key that an untrusted configuration names; notices say how to trust it."""
     write(own.home / ".ssh" / "id_rsa", KEY)
     write(project / "repertory.toml", ATTACK)
 
@@ -57,8 +57,8 @@ def test_a_clone_is_not_given_the_private_key(own: Cli, project: Path) -> None:
     assert not [one for one in stored if b"b3BlbnNzaC1r" in one]
 
 
-def test_the_command_of_the_notice_allows_it(own: Cli, project: Path) -> None:
-    """A user's own project may share a folder with others; the rest works before that, too."""
+def test_the_command_of_the_notice_trusts_the_configuration(own: Cli, project: Path) -> None:
+    """The command in the notice allows a folder outside the project; the rest works before."""
     shared = project.parent / "shared-skills"
     write(shared / "knots" / "SKILL.md", KNOTS)
     write(
@@ -83,10 +83,8 @@ def test_the_command_of_the_notice_allows_it(own: Cli, project: Path) -> None:
     assert own.json(project, "search", "bake bread")["notices"] == [notice]
 
 
-def test_a_running_server_says_it_and_follows_the_command(
-    own: Cli, project: Path, tmp_path: Path
-) -> None:
-    """It takes in the file, and the trust, while it runs."""
+def test_a_running_server_follows_trust(own: Cli, project: Path, tmp_path: Path) -> None:
+    """A running server reports an untrusted configuration and follows `config trust`."""
     write(tmp_path / "notes" / "knots.md", "# Knots\n\nTie a bowline.\n")
     text = '[[sources]]\ntype = "documents"\nname = "notes"\npath = "../notes"\n'
     pinned = '[[policy]]\nitem = "notes/*"\npin = ["tie a bowline"]\n'
@@ -102,7 +100,7 @@ def test_a_running_server_says_it_and_follows_the_command(
 
 
 def test_a_file_that_init_wrote_is_trusted(own: Cli, project: Path) -> None:
-    """It names the skills of the home, which are found without it as well."""
+    """A configuration that `init` wrote is trusted, also with skills of the home directory."""
     write(own.home / ".claude" / "skills" / "knots" / "SKILL.md", KNOTS)
     assert own.run(project, "init").returncode == 0
     found = own.json(project, "search", "tie a bowline")
@@ -110,7 +108,7 @@ def test_a_file_that_init_wrote_is_trusted(own: Cli, project: Path) -> None:
 
 
 def test_a_link_trusts_the_file_that_it_leads_to(own: Cli, project: Path) -> None:
-    """The servers of the file run then, until its trust is revoked by any of its names."""
+    """Trusting a link trusts its target file; revoking by either name revokes both."""
     write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": WEATHER}}))
     (project / "link.json").symlink_to(".mcp.json")
     trusted = own.run(project, "config", "trust", "link.json")
@@ -121,7 +119,7 @@ def test_a_link_trusts_the_file_that_it_leads_to(own: Cli, project: Path) -> Non
 
 
 def test_trust_covers_the_environment_file(own: Cli, project: Path) -> None:
-    """A pull that changes it alone ends the permission, and the message has the command."""
+    """A change of only the environment file ends the trust of its configuration."""
     server = WEATHER | {"envFile": "${workspaceFolder}/servers.env"}
     write(project / ".mcp.json", json.dumps({"mcpServers": {"weather": server}}))
     environment = write(project / "servers.env", "PLACE=here\n")
@@ -137,8 +135,8 @@ def test_trust_covers_the_environment_file(own: Cli, project: Path) -> None:
     assert again.returncode == 0, again.stdout + again.stderr
 
 
-def test_the_same_text_of_a_clone_changes_no_vector(own: Cli, project: Path) -> None:
-    """A clone's folder that has the name of a known model, even where the user names it."""
+def test_a_model_folder_of_a_clone_poisons_no_vectors(own: Cli, project: Path) -> None:
+    """A clone's model folder with a known name does not affect vectors of the genuine model."""
     from tests.support.model_folders import write_model  # noqa: PLC0415 - imports onnx
 
     poison = write_model(project / "all-MiniLM-L6-v2")

@@ -1,4 +1,4 @@
-"""``visible_to`` in repertory.toml, and keys with groups, as people set them."""
+"""``visible_to`` in repertory.toml, and keys with groups."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ RESTRICTED = 'visible_to = ["team-a"]\n'
 
 
 def project_in(folder: Path) -> Path:
-    """A project with two skills, whose sources are for everyone."""
+    """A project with two skills in two sources that are visible to everyone."""
     project = folder / "project"
     write_skill(project / "open", "key-rotation", "Rotate API keys without downtime")
     write_skill(project / "vault", "vault-rotation", "Rotate the keys of the vault")
@@ -25,7 +25,7 @@ def project_in(folder: Path) -> Path:
 
 
 def found(serve: Serve, key: str) -> list[str]:
-    """The ids that a caller with a key finds."""
+    """The ids that a caller with this key finds."""
     with ask(f"{serve.url}/search?q=rotate+keys&threshold=0", key) as response:
         return sorted(hit["toolId"] for hit in json.load(response)["results"])
 
@@ -39,8 +39,8 @@ def status(serve: Serve, key: str, path: str) -> int:
         return error.code
 
 
-def test_a_running_server_follows_who_may_see_a_source(own: Cli, tmp_path: Path) -> None:
-    """Nothing is embedded again, and the owner's commands see everything, before and after."""
+def test_a_running_server_follows_the_visibility_of_a_source(own: Cli, tmp_path: Path) -> None:
+    """A changed ``visible_to`` applies without embedding; the owner sees everything."""
     project = project_in(tmp_path)
     both, open_to_all = ["open/key-rotation", "vault/vault-rotation"], ["open/key-rotation"]
     with Serve(own, project, tmp_path / "log") as serve:
@@ -69,7 +69,7 @@ def test_a_running_server_follows_who_may_see_a_source(own: Cli, tmp_path: Path)
 
 
 def test_groups_are_listed_and_checked(own: Cli, tmp_path: Path) -> None:
-    """By `keys list`, `config check`, `config show` and `doctor`."""
+    """Groups are shown by `keys list`, `config show` and `doctor`; invalid ones are refused."""
     project = project_in(tmp_path)
     own.run(project, "keys", "create", "anna", "--group", "team-a", "--group", "ops@example.org")
     assert own.json(project, "keys", "list")[0]["groups"] == ["team-a", "ops@example.org"]

@@ -1,6 +1,6 @@
-"""The compose file runs: our images are built, started, killed, scaled and replaced by others.
+"""The compose file: images are built, started, killed, scaled and upgraded.
 
-It needs a container engine, and is skipped elsewhere; see CONTRIBUTING.md.
+These tests need a container engine and are skipped without one; see CONTRIBUTING.md.
 """
 
 import os
@@ -34,13 +34,13 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def current(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """This tree."""
+    """The current release: this tree."""
     return release(tmp_path_factory.mktemp("release") / "current", "1.0.0")
 
 
 @pytest.fixture(scope="module")
 def previous(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The release before it."""
+    """The previous release."""
     tree = tmp_path_factory.mktemp("release") / "previous"
     return release_of(tree, PREVIOUS) if PREVIOUS else release(tree, "0.9.0")
 
@@ -56,14 +56,14 @@ def upgraded(empty: Stack, previous: Path, current: Path) -> Stack:
     stack.key = stack.repertory("keys", "create", "ops", "--scope", "admin").splitlines()[0]
     stack.up(current)
     stack.wait(lambda: stack.finds("how do I make a loaf", "project/bread"))
-    if not PREVIOUS:  # with another recipe a release may embed everything again
+    if not PREVIOUS:  # another release may have another embedding recipe
         assert stack.stats()["collection"] == before["collection"]
         assert stack.stats()["counters"]["texts"] == before["counters"]["texts"]
     return stack
 
 
 def version(stack: Stack) -> str:
-    """The version that answers."""
+    """The version of the running server."""
     return str(stack.get("/openapi.json")[1]["info"]["version"])
 
 
@@ -75,14 +75,14 @@ def test_an_upgrade_keeps_index_and_keys(upgraded: Stack, current: Path) -> None
 
 
 def test_a_save_is_found(upgraded: Stack) -> None:
-    """A skill that is saved into the mounted catalogue is found by its meaning."""
+    """A skill saved into the mounted catalogue is found by its meaning."""
     upgraded.skill("keys", "Rotate API keys without downtime")
     upgraded.wait(lambda: upgraded.finds("replace our API keys with no outage", "project/keys"))
 
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_killed_container_heals(upgraded: Stack, service: str) -> None:
-    """It starts again by itself; nothing is lost, and the next save is found."""
+    """A killed container restarts, nothing is lost, and the next save is found."""
     container, *_ = upgraded.containers(service)
     upgraded.crash(container)
     upgraded.skill(f"after-{service}", f"Written when the {service} container was killed")
@@ -108,7 +108,7 @@ def test_replicas_answer_alike(upgraded: Stack, current: Path) -> None:
 
 
 def test_keys_apply_to_every_replica(upgraded: Stack, current: Path) -> None:
-    """A created key opens each of them at once, and a revoked one none."""
+    """A new key is valid on all replicas at once, and a revoked key on none."""
     upgraded.up(current, query=min(2, upgraded.most_replicas))
     created = upgraded.repertory("keys", "create", "agents").splitlines()[0]
 

@@ -1,4 +1,7 @@
-"""Contract 1, ``Vector.SearchSkills``, sentence by sentence: embedded, and through a server."""
+"""Contract 1, ``Vector.SearchSkills``, tested embedded and through a server.
+
+Most docstrings quote the sentence of the contract that their test checks.
+"""
 
 import json
 from collections.abc import Iterator
@@ -87,11 +90,11 @@ def test_ties_are_ordered_by_path(library: Library) -> None:
 
 
 def test_nothing_similar_enough(library: Library) -> None:
-    """`"[]"` when none reach it."""
+    """`"[]"` when no file reaches the minimum score."""
     assert library.session.search_skills(UNRELATED) == "[]"
 
 
-def test_nothing_written(tmp_path: Path) -> None:
+def test_nothing_indexed(tmp_path: Path) -> None:
     """`"[]"` also if nothing was ever indexed and the data directory is missing."""
     with repertory.open(tmp_path, data_dir=str(tmp_path / "data"), model=MODEL) as session:
         assert session.search_skills(QUERY) == "[]"

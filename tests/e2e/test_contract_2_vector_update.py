@@ -1,4 +1,7 @@
-"""Contract 2, ``Vector.VectorUpdate``, sentence by sentence: embedded, and through a server."""
+"""Contract 2, ``Vector.VectorUpdate``, tested embedded and through a server.
+
+Most docstrings quote the sentence of the contract that their test checks.
+"""
 
 import json
 import os
@@ -25,7 +28,7 @@ from tests.support.skill_files import (
 )
 from tests.support.skill_sessions import Library, open_library
 
-# What another process does: with a server it asks that, without one it opens the same directory.
+# The program of another process: it asks the server, or opens the directory without one.
 OTHER = """
 import sys
 import repertory
@@ -104,7 +107,7 @@ def test_paths_outside_the_sandbox(library: Library, path: str) -> None:
 
 
 def test_links(library: Library) -> None:
-    """Symlinks that leave it are refused; one that stays inside stands for its target."""
+    """Symbolic links out of the sandbox are refused; a link inside stands for its target."""
     write(library.folder.parent, "elsewhere/secret.md", "Where the treasure is buried.")
     (library.folder / "beyond").symlink_to("../elsewhere")
     (library.folder / "out.md").symlink_to(library.folder.parent / "elsewhere" / "secret.md")
@@ -118,13 +121,13 @@ def test_links(library: Library) -> None:
 
 
 def test_nul_bytes(library: Library) -> None:
-    """NUL bytes."""
+    """A path with a NUL byte is an error message string."""
     answer = library.session.vector_update(f"{AREA_FILE}\0.md")
     assert answer == f"The path {AREA_FILE + chr(0) + '.md'!r} holds control characters."
 
 
 def test_unreadable_files(library: Library) -> None:
-    """Unreadable file: missing, a folder, a pipe without a writer, not text, or too large."""
+    """A missing, unreadable, binary, empty or too large file is an error message string."""
     os.mkfifo(library.folder / "pipe")
     (library.folder / "picture.png").write_bytes(b"\x89PNG\0")
     write(library.folder, "huge.md", "word " * 60_000)
@@ -144,7 +147,7 @@ def test_unreadable_files(library: Library) -> None:
 
 
 def test_failure_to_embed(library: Library, tmp_path: Path) -> None:
-    """Embedding failure."""
+    """A failure to embed is an error message string."""
     with repertory.open(
         library.folder, data_dir=str(tmp_path / "data"), model=str(tmp_path / "none")
     ) as session:
@@ -162,7 +165,7 @@ def test_anything_but_one_string(library: Library, argument: object) -> None:
 
 
 def test_the_whole_file_is_read(library: Library) -> None:
-    """Reads the whole file, embeds it: the end of a long one is found."""
+    """The whole file is embedded, so the end of a long file is found."""
     numbers = "\n".join(f"# Line {number} of a long licence." for number in range(60))
     place = write(library.folder, "long.ns.txt", f"{numbers}\n{ADD}{AREA}")
     assert library.session.vector_update(place) == "OK"
@@ -183,7 +186,7 @@ def test_an_entry_is_overwritten(library: Library) -> None:
 
 
 def test_a_deleted_file_is_removed(library: Library) -> None:
-    """An error, and its entry is no longer found."""
+    """An update of a deleted file is an error and removes its entry."""
     place = write(library.folder, "gone.md", "How to shoe a horse.\n")
     assert library.session.vector_update(place) == "OK"
     (library.folder / place).unlink()
@@ -206,7 +209,7 @@ def test_other_processes(library: Library) -> None:
 
 
 def test_processes_at_the_same_time(library: Library) -> None:
-    """Two can write at the same time."""
+    """Two processes can write at the same time."""
     topics = ["pruning roses", "tuning a piano", "mending a net", "carving a spoon"]
     files = [
         write(library.folder, f"topics/{number}.md", f"All about {topic}.\n")

@@ -1,6 +1,6 @@
-"""Contract 3, the calls: `POST /tools/<tool id>` passes a call on to its MCP server.
+"""Contract 3, calls of tools: `POST /tools/<tool id>` forwards a call to its MCP server.
 
-`test_contract_3_tool_search.py` has the rest of the contract.
+The rest of the contract is tested in `test_contract_3_tool_search.py`.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ SECRET = "s3cret-t0ken"
 
 
 def project(folder: Path) -> Path:
-    """A project with a server whose tools' names say how they behave, and one on the SDK."""
+    """A project with two MCP servers; the tools of one are named after their behaviour."""
     folder.mkdir()
     raw = [str(SERVERS / "raw.py"), "callee"]
     configured = {
@@ -58,7 +58,7 @@ def server(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[repertory.Session]:
-    """The embedded default, with calls switched on."""
+    """An embedded session that allows calls."""
     folder = project(tmp_path_factory.mktemp("embedded") / "project")
     options: Any = {
         "data_dir": str(folder.parent / "data"),
@@ -73,20 +73,20 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[repertory.Ses
 
 @pytest.fixture(scope="module")
 def connected(server: Serve) -> Iterator[repertory.Session]:
-    """The same, through the server."""
+    """A session of the running server."""
     with repertory.connect(server.url, server.token) as session:
         yield session
 
 
 @pytest.fixture(params=["embedded", "connected"])
 def session(request: pytest.FixtureRequest) -> repertory.Session:
-    """Each of them."""
+    """An embedded and a connected session in turn."""
     found: repertory.Session = request.getfixturevalue(request.param)
     return found
 
 
 def post(server: Serve, tool: str, body: bytes = b"") -> tuple[int, Any]:
-    """The status and the JSON of a call's answer."""
+    """The status and the JSON body of the answer to a call."""
     connection = HTTPConnection(urlsplit(server.url).netloc, timeout=60)
     try:
         headers = bearer(server.token) | {"Content-Type": "application/json"}
@@ -99,14 +99,14 @@ def post(server: Serve, tool: str, body: bytes = b"") -> tuple[int, Any]:
 
 
 def problem_of(server: Serve, tool: str, arguments: object, status: int, side: str) -> str:
-    """The detail of a problem and who is responsible."""
+    """The detail of a refused call, whose status and responsible side are checked."""
     found, problem = post(server, tool, json.dumps(arguments).encode())
     assert (found, problem["status"], problem["side"]) == (status, status, side)
     assert SECRET not in str(problem)
     return str(problem["detail"])
 
 
-def test_it_returns_the_result(server: Serve) -> None:
+def test_a_call_over_http_returns_the_result(server: Serve) -> None:
     """`POST /tools/<tool id>` passes the call on to the MCP server and returns its result."""
     status, result = post(server, "desk__add", b'{"first": 1, "second": 2}')
     assert status == 200
@@ -117,17 +117,17 @@ def test_it_returns_the_result(server: Serve) -> None:
     }
 
 
-def test_an_empty_body_is_no_arguments(server: Serve) -> None:
+def test_an_empty_body_means_no_arguments(server: Serve) -> None:
     """A tool without required arguments can be called without any."""
     for body in (b"", b"{}"):
         status, result = post(server, "lab__good", body)
         assert (status, result["structuredContent"]) == (200, {"days": 3})
 
 
-def test_calling_is_off_unless_it_is_switched_on(
+def test_calls_are_off_unless_they_are_switched_on(
     user: Cli, tmp_path_factory: pytest.TempPathFactory, server: Serve
 ) -> None:
-    """It is refused, and the refusal says how to switch it on."""
+    """Without the setting, a call is refused with a message that says how to allow calls."""
     folder = project(tmp_path_factory.mktemp("off") / "project")
     data = str(folder.parent / "data")
     with (
@@ -142,7 +142,7 @@ def test_calling_is_off_unless_it_is_switched_on(
     assert server.get("/stats")["callsAllowed"] is True
 
 
-def test_the_same_result_everywhere(session: repertory.Session) -> None:
+def test_a_call_returns_the_same_result_everywhere(session: repertory.Session) -> None:
     """Embedded and through a server, a call returns the tool's result."""
     result = session.call("desk__add", {"first": 20, "second": 22})
     assert (result.structured_content, result.is_error) == ({"result": 42}, False)
@@ -151,7 +151,7 @@ def test_the_same_result_everywhere(session: repertory.Session) -> None:
 
 
 def test_arguments_are_validated(session: repertory.Session) -> None:
-    """Against the tool's schema; the error names the argument, and nothing is sent."""
+    """Arguments that do not fit the tool's schema are refused with their names."""
     with pytest.raises(ArgumentsError, match=r"first must be integer; second must be given"):
         session.call("desk__add", {"first": "1"})
 
@@ -163,14 +163,14 @@ def test_a_tool_that_fails(session: repertory.Session) -> None:
     assert "out of paper" in result.words
 
 
-def test_calls_have_a_limit_of_time(session: repertory.Session) -> None:
+def test_calls_have_a_timeout(session: repertory.Session) -> None:
     """A tool that exceeds its timeout is abandoned."""
     with pytest.raises(CallTimeoutError, match=r"did not answer the call of wait within 1 s"):
         session.call("desk__wait", {"seconds": 600})
 
 
 def test_other_failures(session: repertory.Session) -> None:
-    """An unknown tool, invalid JSON, and a server that fails."""
+    """An unknown tool, arguments that are not JSON, and a failing server are errors."""
     with pytest.raises(UnknownItemError):
         session.call("lab__nothing", {})
     with pytest.raises(ArgumentsError):
@@ -180,7 +180,7 @@ def test_other_failures(session: repertory.Session) -> None:
 
 
 def test_errors_say_which_side_failed(server: Serve) -> None:
-    """The caller, the tool, or its server; in the message and as a member of the problem."""
+    """An error says whether the caller, the tool or its server failed."""
     fault = problem_of(server, "desk__add", {"first": "1"}, 422, "caller")
     assert fault.startswith("The arguments do not fit the tool desk__add")
     assert "nothing__here" in problem_of(server, "nothing__here", {}, 404, "caller")
@@ -192,8 +192,8 @@ def test_errors_say_which_side_failed(server: Serve) -> None:
     assert "within 1 s" in problem_of(server, "desk__wait", {"seconds": 600}, 504, "server")
 
 
-def test_a_body_that_is_no_object_is_refused(server: Serve) -> None:
-    """With a message, and before any server is called."""
+def test_an_invalid_body_is_the_callers_error(server: Serve) -> None:
+    """A body that is not a JSON object, or is too large, is the caller's error."""
     for body in (b"[1]", b'"x"', b"{", b"\xff", b'{"a": 1e999}'):
         status, problem = post(server, "lab__good", body)
         assert (status in (400, 422), problem["side"]) == (True, "caller")
@@ -234,18 +234,18 @@ def test_a_tool_is_called_through_the_generated_module(server: Serve, tmp_path: 
 
 
 def test_each_call_is_logged_with_its_caller(server: Serve) -> None:
-    """Caller, tool and outcome; never arguments or results."""
+    """The log has caller, tool and outcome of each call, but no arguments or results."""
     post(server, "lab__colour", json.dumps({"value": SECRET}).encode())
     lines = [json.loads(line) for line in server.log.read_text().splitlines() if line]
-    problem_of = [line for line in lines if line["event"] == "tool_called"]
-    [last] = [line for line in problem_of if line["tool"] == "lab__colour"]
+    called = [line for line in lines if line["event"] == "tool_called"]
+    [last] = [line for line in called if line["tool"] == "lab__colour"]
     assert (last["server"], last["outcome"], last["caller"]) == ("lab", "ok", "owner")
     assert last["ms"] > 0
     assert SECRET not in server.log.read_text()
 
 
 def test_calls_are_counted(server: Serve) -> None:
-    """By outcome, for Prometheus."""
+    """Calls are counted by outcome in the Prometheus metrics."""
     post(server, "lab__good")
     with ask(f"{server.url}/metrics", server.token) as response:
         text = response.read().decode()

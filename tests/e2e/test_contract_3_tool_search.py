@@ -1,4 +1,6 @@
-"""Contract 3, hybrid tool search, sentence by sentence: embedded, and through a running server.
+"""Contract 3, hybrid tool search, tested embedded and through a running server.
+
+Most docstrings quote the sentence of the contract that their test checks.
 
 Calls of tools are in ``test_contract_3_calling.py``, downloads of models in
 ``integration/test_embedding_hub.py``, and compiling the types of arbitrary tools in
@@ -41,7 +43,7 @@ pytestmark = pytest.mark.usefixtures("own_home")  # only the test's own files ar
 WEATHER = SERVERS / "sdk.py"
 
 Answer = dict[str, Any]
-# Asks for something, with the options of the command line or the parameters of the address.
+# Runs a search with options, which are named like the parameters of the URL.
 Ask = Callable[..., Answer]
 
 
@@ -52,13 +54,13 @@ def server_entry(*tools: str) -> dict[str, Any]:
 
 
 def write_servers(file: Path, **servers: Any) -> Path:  # noqa: ANN401 - as hosts write them
-    """An MCP configuration."""
+    """Write an MCP configuration."""
     file.write_text(json.dumps({"mcpServers": servers}), "utf-8")
     return file
 
 
 def write_tools(folder: Path, **descriptions: str) -> None:
-    """A server's tools as a file."""
+    """Write a tool file."""
     tools = [{"name": name, "description": text} for name, text in descriptions.items()]
     (folder / "tools").mkdir(parents=True, exist_ok=True)
     file = folder / "tools" / "files.json"
@@ -89,7 +91,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(user: Cli, project: Path) -> Iterator[Serve]:
-    """A server of the project."""
+    """A running server of the project."""
     with Serve(user, project, project.parent / "log", "--mcp-config", "servers.json") as server:
         server.wait_for_sources()
         yield server
@@ -106,7 +108,7 @@ def embedded(project: Path) -> Iterator[Repertory]:
 
 @pytest.fixture(params=["embedded", "server"])
 def ask(request: pytest.FixtureRequest, server: Serve, embedded: Repertory) -> Ask:
-    """Searches, without a server and through one."""
+    """Search without a server and through one."""
     if request.param == "server":
         return lambda query, **more: server.get("/search?" + urlencode({"q": query, **more}))
     return lambda query, **more: msgspec.to_builtins(
@@ -159,8 +161,8 @@ def test_results_have_confidences_and_reasons(ask: Ask) -> None:
     assert results[0]["reason"].startswith("Semantic similarity (")
 
 
-def test_confidence_is_meaning_and_words_by_alpha(ask: Ask) -> None:
-    """``confidence = alpha * semantic + (1 - alpha) * keyword``: it is between the two."""
+def test_confidence_is_weighted_by_alpha(ask: Ask) -> None:
+    """``confidence = alpha * semantic + (1 - alpha) * keyword``, so it is between the two."""
 
     def confidences(alpha: float) -> dict[str, float]:
         found = ask("the text of a document", alpha=alpha, threshold=0, limit=9)["results"]
@@ -179,7 +181,7 @@ def test_alpha_limit_and_threshold_have_defaults() -> None:
 
 
 @pytest.mark.parametrize("name", ["alpha", "limit", "threshold"])
-def test_flags_win_over_variables_and_new_ones_over_old(folder: Path, name: str) -> None:
+def test_flags_win_over_variables_and_new_names_over_old(folder: Path, name: str) -> None:
     """``--limit/--threshold``, then ``REPERTORY_SEARCH_LIMIT/_THRESHOLD``.
 
     Every ``TOOLSCRIPT_*`` variable keeps working as an alias, and the ``REPERTORY_*`` one wins.
@@ -195,7 +197,7 @@ def test_flags_win_over_variables_and_new_ones_over_old(folder: Path, name: str)
 
 
 def test_limit_and_threshold_bound_the_results(ask: Ask) -> None:
-    """They limit the number of results and their confidence."""
+    """``limit`` bounds the number of results, ``threshold`` their confidence."""
     query = "file"
     assert len(ask(query, threshold=0)["results"]) == 3
     assert len(ask(query, threshold=0, limit=2)["results"]) == 2
@@ -269,7 +271,7 @@ def test_other_models_work(folder: Path, tmp_path: Path, name: str) -> None:
 
 
 def test_an_incompatible_model_is_refused(cli: Cli, project: Path, tmp_path: Path) -> None:
-    """An incompatible one is refused with a clear message that says why."""
+    """An incompatible model is refused with a clear message that says why."""
     config = {"architectures": ["LlamaForCausalLM"]}
     model = write_model(tmp_path / "chatty", config=config)
     done = cli.run(project, "index", "--model", model)
@@ -305,7 +307,7 @@ def test_the_requested_device_is_used_and_logged(
         load_engine(model, "gpu", tmp_path)
 
 
-def test_without_a_model_words_answer(cli: Cli, folder: Path) -> None:
+def test_without_a_model_keywords_answer(cli: Cli, folder: Path) -> None:
     """If no model can be loaded, search answers from keywords alone and says it is degraded."""
     done = cli.run(folder, "search", "mail", "--model", "unknown/none", "--output", "json")
     answer = json.loads(done.stdout)
@@ -319,7 +321,7 @@ def test_without_a_model_words_answer(cli: Cli, folder: Path) -> None:
 
 
 def test_a_configuration_has_a_hash(folder: Path) -> None:
-    """Its hash is a SHA-256 over the sorted server list, the first 16 hex digits of it."""
+    """The hash is the first 16 hex digits of a SHA-256 over the sorted server list."""
 
     def configuration(*names: str) -> str:
         servers = {name: {"command": f"run-{name}"} for name in names}
@@ -397,7 +399,7 @@ def test_a_search_prints_a_table(cli: Cli, indexed: Path) -> None:
 
 
 def test_the_output_is_a_table_json_or_types(cli: Cli, folder: Path) -> None:
-    """``--output table | json | types``."""
+    """``--output table | json | types``; another value is refused with the known ones."""
     done = cli.run(folder, "search", "mail", "--output", "nonsense")
     assert done.returncode == 2
     assert all(one in done.stderr for one in ("table", "json", "types"))
@@ -406,7 +408,7 @@ def test_the_output_is_a_table_json_or_types(cli: Cli, folder: Path) -> None:
 # HTTP
 
 
-def test_http_answers_in_the_agreed_form(server: Serve) -> None:
+def test_http_answers_in_the_form_of_the_contract(server: Serve) -> None:
     """``GET /search?q=find+files&limit=5[&threshold=]`` → the agreed JSON."""
     answer = server.get("/search?q=find+files&limit=5&threshold=0.1")
     assert answer["query"] == "find files"
@@ -431,12 +433,12 @@ def test_http_says_503_while_not_ready(folder: Path) -> None:
 
 @pytest.fixture
 def module(server: Serve) -> str:
-    """The module of a whole server and one tool."""
+    """The module of all tools of one server and one tool of another."""
     return fetched(server, "/runtime/tools.ts?filter=weather,files__read_file")
 
 
 def fetched(server: Serve, target: str) -> str:
-    """The module at an address."""
+    """The module at a path of the server."""
     with sent(server.url + target, server.token) as response:
         assert response.headers["content-type"] == "application/typescript; charset=utf-8"
         assert response.headers["cache-control"] == "no-store"
@@ -451,7 +453,7 @@ def refused(server: Serve, target: str, body: bytes | None = None) -> tuple[int,
         return caught.value.code, json.load(response)["detail"]
 
 
-def test_a_module_has_two_interfaces_a_tool(module: str) -> None:
+def test_a_module_has_two_interfaces_per_tool(module: str) -> None:
     """All tools of the named servers and the named tools: a ``…Params`` and a ``…Result`` each.
 
     They follow the tool's schemas; a missing one is ``[key: string]: unknown``.
@@ -470,7 +472,7 @@ def test_a_module_has_two_interfaces_a_tool(module: str) -> None:
 def test_a_module_has_methods_that_call_the_gateway(server: Serve, module: str) -> None:
     """A ``tools`` object: ``tools.<serverCamelCase>.<tool>(params)``, its description above it.
 
-    The methods POST to ``<gateway>/tools/<tool id>``, as a test with Node holds.
+    The methods POST to ``<gateway>/tools/<tool id>``; ``test_contract_3_calling.py`` runs them.
     """
     assert module.endswith(
         "export const tools = {\n"
@@ -498,7 +500,7 @@ def test_a_module_has_methods_that_call_the_gateway(server: Serve, module: str) 
 def test_a_module_compiles_strictly(
     pytestconfig: pytest.Config, server: Serve, module: str, tmp_path: Path
 ) -> None:
-    """It compiles under ``tsc --strict``."""
+    """The module compiles under ``tsc --strict``."""
     everything = fetched(server, "/runtime/tools.ts")
     assert len(re.findall(r"export interface \w+Params", everything)) == 5
     for name, text in (("some", module), ("all", everything)):

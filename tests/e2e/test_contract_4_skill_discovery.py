@@ -1,4 +1,7 @@
-"""Contract 4, skill discovery, sentence by sentence: in Python, and through a running server."""
+"""Contract 4, skill discovery, tested in Python and through a running server.
+
+Most docstrings quote the contract, with the names of its seed tests.
+"""
 
 import json
 import math
@@ -43,7 +46,7 @@ BUILTINS = {"remember": "Write down what was decided, so that it is known later.
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> EmbeddingEngine:
-    """A real model."""
+    """The engine of a real model."""
     return load_engine(MODEL, "cpu", tmp_path_factory.mktemp("models"))
 
 
@@ -75,7 +78,7 @@ def python_skills_dir(tmp_path: Path) -> Path:
 def rebuild(
     index: SkillDiscoveryIndex, engine: EmbeddingEngine, skills_dir: Path, python_skills_dir: Path
 ) -> Callable[[], int]:
-    """Rebuilds the index from both folders and the built-in skills."""
+    """Rebuild the index from both folders and the built-in skills."""
     return lambda: rebuild_skill_index(index, engine, skills_dir, python_skills_dir, BUILTINS)
 
 
@@ -117,14 +120,14 @@ def test_an_indexed_skill_is_found(index: SkillDiscoveryIndex) -> None:
     )
 
 
-def test_removing_takes_it_out(index: SkillDiscoveryIndex) -> None:
+def test_a_removed_skill_is_not_found(index: SkillDiscoveryIndex) -> None:
     """`remove_skill` (seed: `remove_skill_deletes_from_index`)."""
     index.index_skill("discord", "Discord", "Send a message.", "python", [1.0])
     index.remove_skill("discord")
     assert index.search([1.0], 5) == []
 
 
-def test_whether_it_is_indexed(index: SkillDiscoveryIndex) -> None:
+def test_is_indexed_follows_indexing_and_removal(index: SkillDiscoveryIndex) -> None:
     """`is_indexed` (seed: `is_indexed_returns_correct_status`)."""
     assert not index.is_indexed("discord")
     index.index_skill("discord", "Discord", "Send a message.", "python", [1.0])
@@ -177,7 +180,10 @@ def test_the_text_of_a_python_skill(python_skills_dir: Path) -> None:
 def test_the_text_of_a_python_skill_without_a_manifest(
     python_skills_dir: Path, skill_id: str
 ) -> None:
-    """Seed: `extract_python_skill_text_missing_manifest_returns_none`; none elsewhere."""
+    """Seed: `extract_python_skill_text_missing_manifest_returns_none`.
+
+    The same for a broken manifest, and for one outside the folder.
+    """
     (python_skills_dir / "broken").mkdir()
     (python_skills_dir / "broken" / "skill.json").write_text("{")
     python_skill(python_skills_dir.parent, "other", "Lies outside.")
@@ -273,7 +279,7 @@ def token(user: Cli, served: Path) -> str:
 def ask(
     request: pytest.FixtureRequest, embedded: Local, url: str, token: str
 ) -> Callable[..., Any]:
-    """Runs the command: in this process, on a server's client, and over HTTP."""
+    """Run the command in this process, through a client, and over HTTP."""
     if request.param == "http":
         return lambda **arguments: posted(url, token, arguments)
     backend = embedded if request.param == "python" else Client(url, token)
@@ -342,7 +348,7 @@ def test_an_unavailable_store_is_an_error() -> None:
 def test_invalid_arguments_of_the_command_are_refused(
     url: str, token: str, arguments: dict[str, Any]
 ) -> None:
-    """The sentence names the command."""
+    """Invalid arguments get status 422 with a message that names the command."""
     with pytest.raises(HTTPError) as refused:
         posted(url, token, arguments)
     assert refused.value.code == 422

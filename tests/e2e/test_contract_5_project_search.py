@@ -1,4 +1,7 @@
-"""Contract 5, the project ``search`` tool, sentence by sentence: embedded, and through a server."""
+"""Contract 5, the project ``search`` tool, tested embedded and through a server.
+
+Most docstrings quote the sentence of the contract that their test checks.
+"""
 
 import json
 import re
@@ -38,12 +41,12 @@ SKILL = "---\nname: release-notes\ndescription: Write notes of a release.\n---\n
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the project, the data directory and the home."""
+    """The parent folder of the project, the data directory and the home directory."""
     return tmp_path_factory.mktemp("searched")
 
 
 class Project(msgspec.Struct, frozen=True):
-    """A project to search: the session, and its server's URL and token if there is one."""
+    """A project to search: its session, and the URL and token of its server, if any."""
 
     session: Session
     url: str = ""
@@ -57,7 +60,7 @@ class Project(msgspec.Struct, frozen=True):
 
 @contextmanager
 def serving(root: Path, face: str) -> Iterator[Project]:
-    """The files of a folder, ``embedded`` or behind a ``server``."""
+    """Open the project in a folder, ``embedded`` or through a ``server``."""
     (root / "project").mkdir(exist_ok=True)
     if face == "embedded":
         data = str(root / "data")
@@ -98,7 +101,7 @@ def post(project: Project, arguments: object) -> Any:  # noqa: ANN401 - JSON
         return json.load(response)
 
 
-def test_an_agent_tool_named_search_over_all_files_of_a_project(project: Project) -> None:
+def test_search_covers_all_files_of_a_project(project: Project) -> None:
     """An agent tool named `search` over all files of a project."""
     assert project.found("e") == [
         "documents/chapter.md",
@@ -137,8 +140,8 @@ def test_all_files_by_name_and_text(tmp_path: Path, face: str, *, is_configured:
         assert project.found("zepelin", fuzzy_search=True) == ["files/.github/ci.yml", *code]
 
 
-def test_an_edit_counts_at_once(project: Project, root: Path) -> None:
-    """New, changed and deleted files, whether they are indexed already or not."""
+def test_an_edit_is_searched_at_once(project: Project, root: Path) -> None:
+    """New, changed and deleted files are searched at once, before they are indexed."""
     file = root / "project" / "new.md"
     try:
         for text, other in (("okapi", "quokka"), ("quokka", "okapi")):
@@ -151,7 +154,7 @@ def test_an_edit_counts_at_once(project: Project, root: Path) -> None:
 
 
 def test_files_other_than_documents(tmp_path: Path) -> None:
-    """Code and data that are no items; no ignored ones, no secrets."""
+    """Code and data files are searched, but not ignored, binary or secret files."""
     folder = tmp_path / "project"
     for place in ("src/main.py", "data.json", "build/out.py", ".env", "picture.bin"):
         write(folder / place, 'quagga = "Zoo"\n')
@@ -174,7 +177,7 @@ def test_files_other_than_documents(tmp_path: Path) -> None:
 
 
 def test_files_are_found_before_anything_is_indexed(tmp_path: Path) -> None:
-    """And what the data directory stores in the project is not."""
+    """Files are found without an index, except in a data directory inside the project."""
     (tmp_path / "zebra.py").write_text("import okapi", "utf-8")
     settings = load({"data_dir": str(tmp_path / "data"), "model": MODEL}, tmp_path, {})
     (tmp_path / "data").mkdir()
@@ -185,7 +188,7 @@ def test_files_are_found_before_anything_is_indexed(tmp_path: Path) -> None:
 
 
 def test_a_home_directory_is_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only its documents and skills that are indexed are searched."""
+    """In a home directory, only indexed items are searched, not all files."""
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "private.py").write_text("zebra", "utf-8")
     add_skill(tmp_path / ".claude", "stripes", "---\nname: stripes\ndescription: A zebra's.\n---\n")
@@ -204,7 +207,7 @@ def test_an_empty_query_is_an_error(project: Project, query: str) -> None:
 def test_a_missing_query_is_the_same_error_over_http(
     project: Project, arguments: dict[str, Any]
 ) -> None:
-    """The body has the error of the contract."""
+    """A missing or blank query over HTTP gets the error of the contract."""
     assert refused(project, arguments) == EMPTY
 
 
@@ -230,7 +233,7 @@ def test_a_missing_query_is_the_same_error_over_http(
 def test_every_face_has_the_errors_of_the_contract(
     project: Project, arguments: dict[str, Any], error: str
 ) -> None:
-    """Python, HTTP and MCP."""
+    """Python, HTTP and MCP return the same errors."""
     names = {"searchQuery": "search_query", "maxResults": "max_results"}
     names["searchType"] = "search_type"
     given = {names.get(name, name): value for name, value in arguments.items()}
@@ -250,12 +253,12 @@ def test_every_face_has_the_errors_of_the_contract(
 @pytest.mark.parametrize("project", ["server"], indirect=True)
 @pytest.mark.parametrize("body", [b"{", b"[]", b"\xff\xfe"])
 def test_an_unreadable_body_is_an_error_of_the_same_form(project: Project, body: bytes) -> None:
-    """The text says what is wrong."""
+    """A body that is no JSON object gets an error in the form of the contract."""
     assert "body" in refused(project, body) or "object" in refused(project, body)
 
 
 def test_a_closed_session_raises(tmp_path: Path) -> None:
-    """It is the program's error, not the query's."""
+    """A closed session raises instead of returning an error of the contract."""
     session = repertory.open(tmp_path, data_dir=str(tmp_path / "data"), model=MODEL)
     session.close()
     with pytest.raises(UsageError, match="closed"):
@@ -294,13 +297,13 @@ def test_fuzzy_tolerates_typos(project: Project) -> None:
 
 
 def test_one_letter_is_no_fuzzy_match(project: Project) -> None:
-    """A match has at least two characters; in exact mode every letter is found."""
+    """A fuzzy match has at least two characters; an exact match may have one."""
     assert project.found("e", fuzzy_search=True) == []
     assert len(project.found("e")) == 4
 
 
 def test_max_results(project: Project) -> None:
-    """`maxResults` (default 20): any number, of which a thousand are returned."""
+    """`maxResults` (default 20) may be any positive number."""
     assert project.found("e", max_results=1) == ["documents/chapter.md"]
     assert len(project.found("e", max_results=5_000)) == 4
     assert "maxResults" in project.session.search_project("e", max_results=0)["error"]
@@ -338,7 +341,7 @@ def test_relevance_in_percent(project: Project) -> None:
     assert "   Match: content (80% relevance)\n" in content
 
 
-def test_the_answer(project: Project) -> None:
+def test_the_form_of_the_answer(project: Project) -> None:
     """The answer is `{"success", "content", "totalResults"}`, `content` being readable text."""
     arguments = {"searchQuery": "zebra", "searchType": "content", "maxResults": 5}
     expected = {
@@ -396,8 +399,8 @@ def test_no_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("project", ["server"], indirect=True)
-def test_its_definition_is_served(project: Project) -> None:
-    """Its definition is served in the JSON form that function-calling models take."""
+def test_the_definition_is_served(project: Project) -> None:
+    """The definition is served in the JSON form that function-calling models take."""
     with ask(f"{project.url}/functions", project.token) as response:
         definitions = {one["function"]["name"]: one for one in json.load(response)}
     assert definitions["search"] == {

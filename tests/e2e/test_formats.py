@@ -1,4 +1,4 @@
-"""Answers for hosts, over HTTP and on the command line, from a server and an embedded index."""
+"""Output formats for hosts, over HTTP and on the command line, with and without a server."""
 
 import json
 from http.client import HTTPMessage
@@ -28,7 +28,7 @@ ALL = {"q": "file", "threshold": "0", "limit": "9"}  # tools, skills and a docum
 
 
 class Server:
-    """The answers of a running server."""
+    """A client of a running server."""
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url
@@ -61,7 +61,7 @@ def command(
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_server_answers_in_every_format(server: Server, form: str) -> None:
-    """Each has its content type and matches the OpenAPI document."""
+    """Each format has its content type and matches its schema in the OpenAPI document."""
     headers, body = server.get(**ALL, format=form)
 
     assert headers["Content-Type"] == FORMATS[form]
@@ -78,7 +78,7 @@ def test_a_server_answers_in_every_format(server: Server, form: str) -> None:
 def test_the_command_line_prints_the_servers_answer(
     server: Server, user: Cli, served: Path
 ) -> None:
-    """In every format, word for word."""
+    """In every format, the command line prints the same as the server returns."""
     for form, media_type in FORMATS.items():
         body = server.get(q="read_file", limit=1, format=form)[1]
         shown = user.run(served, "search", "read_file", "--limit", "1", "--output", form).stdout
@@ -89,7 +89,7 @@ def test_the_command_line_prints_the_servers_answer(
 
 
 def test_anthropic_gets_the_content_of_a_tool_result(command: tuple[Cli, Path]) -> None:
-    """With the schemas of the tools, which are not in the answer itself."""
+    """The answer has a valid tool result and the definitions of the referenced tools."""
     from anthropic.types import ToolResultBlockParam  # noqa: PLC0415 - takes a second
 
     cli, folder = command
@@ -104,7 +104,7 @@ def test_anthropic_gets_the_content_of_a_tool_result(command: tuple[Cli, Path]) 
 
 
 def test_openai_gets_the_output_of_a_tool_search(command: tuple[Cli, Path]) -> None:
-    """A server's functions together, and skills through the function that reads them."""
+    """Tools are grouped by server, and skills are read by a function `get_item`."""
     from openai.types.responses import (  # noqa: PLC0415 - takes a second
         ResponseToolSearchOutputItemParam,
     )
@@ -121,7 +121,7 @@ def test_openai_gets_the_output_of_a_tool_search(command: tuple[Cli, Path]) -> N
 
 
 def test_mcp_gets_a_result_of_one_text(command: tuple[Cli, Path]) -> None:
-    """It names the items, and the parameters of tools."""
+    """The one text of the result names items and the parameters of tools."""
     cli, folder = command
     found = json.loads(cli.run(folder, "search", "bread-baking", "--output", "mcp").stdout)
     tool = json.loads(cli.run(folder, "search", "read_file", "--output", "mcp").stdout)
@@ -133,7 +133,7 @@ def test_mcp_gets_a_result_of_one_text(command: tuple[Cli, Path]) -> None:
 
 
 def test_references_name_declared_tools_only(server: Server) -> None:
-    """Their names are those of the definitions in earlier answers."""
+    """Only tools that the request declares are referenced; others are counted."""
     found = server.json(**ALL, kind="tool", format="anthropic", declared=["files__read_file", "x"])
 
     reference, more = found["content"]
@@ -142,20 +142,20 @@ def test_references_name_declared_tools_only(server: Server) -> None:
     assert len(found["definitions"]) == 3
 
 
-def test_the_answered_call_is_named(server: Server) -> None:
-    """It is null if the request does not name it."""
+def test_the_answer_has_the_call_id(server: Server) -> None:
+    """The answer has the call id of the request, or null."""
     assert server.json(q="file", format="openai", callId="call_7")["call_id"] == "call_7"
     assert server.json(q="file", format="openai")["call_id"] is None
 
 
 def test_filters_apply_to_every_format(server: Server) -> None:
-    """They are those of every search."""
+    """Filters apply to a search in a host's format."""
     found = server.json(**ALL, kind="tool", format="openai")
     assert [tool["type"] for tool in found["tools"]] == ["namespace"]
 
 
 def test_every_format_reports_no_hits(cli: Cli, indexed: Path) -> None:
-    """The exit code is that of a table."""
+    """Without hits, each format has some output and exit code 1."""
     for form in FORMATS:
         done = cli.run(indexed, "search", "zzqx", "--threshold", "1", "--output", form)
         assert done.returncode == 1
@@ -166,7 +166,7 @@ def test_every_format_reports_no_hits(cli: Cli, indexed: Path) -> None:
     "wrong", [{"format": "xml"}, {"format": ""}, {"callId": "x" * 201}, {"declared": ["x"] * 1001}]
 )
 def test_an_invalid_request_is_refused(server: Server, wrong: dict[str, Any]) -> None:
-    """As a problem that names the parameter."""
+    """An invalid parameter gets status 422 and a problem that names the parameter."""
     with pytest.raises(HTTPError) as refused:
         server.get(q="x", **wrong)
     with refused.value as response:

@@ -21,7 +21,7 @@ def page(name: str) -> str:
 
 
 def printed(user: Cli, folder: Path, name: str, *options: str) -> str:
-    """The entry of a host, for the user and the project of the pages."""
+    """The entry that `connect --print` prints, with the paths of the pages."""
     words = ("connect", name, "--print", *options)
     text = user.run(folder, *words, REPERTORY_DATA_DIR="").stdout
     assert len(program()) == 1
@@ -31,8 +31,8 @@ def printed(user: Cli, folder: Path, name: str, *options: str) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_shows_what_is_printed(user: Cli, tmp_path: Path, name: str) -> None:
-    """With the program, and with the URL of a team's server."""
+def test_a_page_shows_the_printed_entries(user: Cli, tmp_path: Path, name: str) -> None:
+    """A page shows the local entry, and the entry for the URL of a team's server."""
     local, url = re.findall(r"```(?:json|toml|yaml)\n(.*?)```", page(name), re.DOTALL)
     assert local == printed(user, tmp_path, name)
     assert url == printed(
@@ -42,7 +42,7 @@ def test_a_page_shows_what_is_printed(user: Cli, tmp_path: Path, name: str) -> N
 
 @pytest.mark.parametrize("host", HOSTS, ids=NAMES)
 def test_a_page_says_where_and_how(host: Host) -> None:
-    """It has the command, each scope, how to undo it, the limits, and how it was verified."""
+    """A page has the command, its undo, each scope, the limits and how it was verified."""
     name, places = host.id, host.places
     text = page(name)
     assert f"repertory connect {name}" in text
@@ -59,12 +59,12 @@ def test_a_page_says_where_and_how(host: Host) -> None:
 
 
 def line_of(name: str) -> str:
-    """The line of a host in the index."""
+    """The line of a host in the index of the pages."""
     (line,) = re.findall(rf"^\| \[{name}\]\({name}\.md\) .*$", page("README"), re.MULTILINE)
     return str(line)
 
 
 def test_the_index_has_every_page() -> None:
-    """And no other."""
+    """The index lists all pages, one for each host."""
     pages = {path.stem for path in FOLDER.glob("*.md")} - {"README"}
     assert pages == set(NAMES) == set(re.findall(r"\]\(([\w-]+)\.md\)", page("README")))

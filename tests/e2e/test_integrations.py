@@ -24,7 +24,7 @@ from tests.support.server_process import Serve
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "integrations.md").read_text("utf-8")
 FUNCTIONS = ["search_catalogue", "get_item", "call_tool"]
-# Names that methods of the frameworks have for arguments of their own.
+# Names of parameters that methods of the frameworks also have.
 ODD = ["self", "config", "func", "input", "run_manager", "args", "kwargs", "callbacks"]
 ODD_TOOL = {
     "name": "odd.one out",
@@ -41,7 +41,7 @@ SAVED_TOOL = {"name": "add_two_numbers", "inputSchema": {"type": "object"}}  # b
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A project, and the configuration of servers whose tools can be called."""
+    """A project and an MCP configuration of servers with tools to call."""
     folder = make_project(tmp_path_factory.mktemp("integrations") / "project")
     (folder / "tools" / "adder.json").write_text(json.dumps([SAVED_TOOL]), "utf-8")
     tools = folder.parent / "tools.json"
@@ -107,7 +107,7 @@ class TestLangChain:
         self.module, self.declared = langchain, function_calling.convert_to_openai_tool
 
     def test_a_retriever_gives_whole_texts(self, session: repertory.Session) -> None:
-        """Best first, with what is known beside the text; awaited, too."""
+        """A retriever returns whole texts with metadata, also asynchronously."""
         asked = {"kinds": ["document"], "limit": 1}
         retriever = self.module.RepertoryRetriever(session=session, asked=asked)
         (document,) = retriever.invoke("how holidays are asked for")
@@ -120,7 +120,7 @@ class TestLangChain:
         assert asyncio.run(retriever.ainvoke("how holidays are asked for")) == [document]
 
     def test_an_agent_can_search_read_and_call(self, session: repertory.Session) -> None:
-        """With three tools, or two where it must not call."""
+        """An agent gets tools to search, read and call; without calls, only the first two."""
         toolkit = self.module.RepertoryToolkit(session=session, calls=True)
         search, get, call = toolkit.get_tools()
         assert [search.name, get.name, call.name] == FUNCTIONS
@@ -134,7 +134,7 @@ class TestLangChain:
         assert [one.name for one in careful] == FUNCTIONS[:2]
 
     def test_found_tools_are_called(self, session: repertory.Session) -> None:
-        """The content is for the model, the artifact for the program."""
+        """Found tools can be called; the artifact of a message has the structured content."""
         toolkit = self.module.RepertoryToolkit(session=session)
         assert session.search("add two numbers", kinds=["tool"]).hits[0].source == "tools"
         assert toolkit.find_tools("add two numbers", sources=["tools"]) == []
@@ -148,17 +148,17 @@ class TestLangChain:
         assert asyncio.run(add.ainvoke({"first": 20, "second": 3})) == "23"
 
     def test_any_tool_can_be_declared_and_called(self, session: repertory.Session) -> None:
-        """Whatever its name, its description and its arguments are."""
+        """A tool with an unusual name, description and arguments can be declared and called."""
         toolkit = self.module.RepertoryToolkit(session=session)
         (odd,) = toolkit.find_tools("juggle porcelain plates", servers=["odd"])
         assert is_declared(self.declared(odd))
         assert odd.invoke(dict.fromkeys(ODD, "x")) == "called"
         assert asyncio.run(odd.ainvoke(dict.fromkeys(ODD, "x"))) == "called"
 
-    def test_a_model_is_told_what_it_can_correct(
+    def test_a_model_gets_errors_that_it_can_correct(
         self, session: repertory.Session, away: repertory.Session
     ) -> None:
-        """A failed tool, wrong arguments, an unknown item; the rest is raised."""
+        """Errors that a model can correct are returned to it; others are raised."""
         toolkit = self.module.RepertoryToolkit(session=session, calls=True)
         fail = toolkit.find_tools("fail with a reason", servers=["callee"], limit=1)[0]
         request = {"type": "tool_call", "id": "1", "name": fail.name}
@@ -195,7 +195,7 @@ class TestLlamaIndex:
         self.module = llamaindex
 
     def test_a_retriever_gives_whole_texts(self, session: repertory.Session) -> None:
-        """The score is the confidence; awaited, too."""
+        """A retriever returns whole texts with the confidence as score, also asynchronously."""
         retriever = self.module.RepertoryRetriever(session, kinds=["document"], limit=1)
         (found,) = retriever.retrieve("how holidays are asked for")
         assert found.text.startswith("# Handbook\n\nHow holidays")
@@ -206,7 +206,7 @@ class TestLlamaIndex:
         assert awaited.node_id == found.node_id
 
     def test_an_agent_can_search_read_and_call(self, session: repertory.Session) -> None:
-        """With three tools, or two where it must not call."""
+        """An agent gets tools to search, read and call; without calls, only the first two."""
         search, get, call = self.module.RepertoryToolSpec(session, calls=True).to_tool_list()
         names = [one.metadata.name for one in (search, get, call)]
         assert names == FUNCTIONS
@@ -224,7 +224,7 @@ class TestLlamaIndex:
         assert len(self.module.RepertoryToolSpec(session).to_tool_list()) == 2
 
     def test_found_tools_are_called(self, session: repertory.Session) -> None:
-        """As the library's own agents call them, with arguments by name or with a single one."""
+        """Found tools can be called with the library's own functions for agents."""
         from llama_index.core.tools.calling import (  # noqa: PLC0415 - as above
             acall_tool,
             call_tool,
@@ -241,7 +241,7 @@ class TestLlamaIndex:
         assert call_tool(echo, {}).content == "None"
 
     def test_any_tool_can_be_declared_and_called(self, session: repertory.Session) -> None:
-        """Whatever its name, its description and its arguments are."""
+        """A tool with an unusual name, description and arguments can be declared and called."""
         spec = self.module.RepertoryToolSpec(session)
         (odd,) = spec.find_tools("juggle porcelain plates", servers=["odd"])
         assert is_declared(odd.metadata.to_openai_tool())
@@ -249,10 +249,10 @@ class TestLlamaIndex:
         assert odd(**dict.fromkeys(ODD, "x")).content == "called"
         assert asyncio.run(odd.acall(**dict.fromkeys(ODD, "x"))).content == "called"
 
-    def test_a_model_is_told_what_it_can_correct(
+    def test_a_model_gets_errors_that_it_can_correct(
         self, session: repertory.Session, away: repertory.Session
     ) -> None:
-        """A failed tool and wrong arguments; the rest is raised."""
+        """Errors that a model can correct are returned as errors; others are raised."""
         spec = self.module.RepertoryToolSpec(session)
         (fail,) = spec.find_tools("fail with a reason", servers=["callee"], limit=1)
         failed = fail(reason="no ink")
@@ -272,20 +272,23 @@ class TestLlamaIndex:
 
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    """A copy of examples/, and the environment of a new user in it."""
+    """A copy of examples/, and the environment variables of a new user."""
     home = tmp_path_factory.mktemp("guide")
     shutil.copytree(ROOT / "examples", home / "examples")
-    return home / "examples", {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",  # as once it is activated
-        "HOME": str(home),
-        "HF_HUB_OFFLINE": "1",
-        "REPERTORY_DATA_DIR": str(home / "data"),
-    }
+    return (
+        home / "examples",
+        {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",  # as if activated
+            "HOME": str(home),
+            "HF_HUB_OFFLINE": "1",
+            "REPERTORY_DATA_DIR": str(home / "data"),
+        },
+    )
 
 
 @pytest.mark.parametrize("module", ["langchain", "llamaindex"])
 def test_the_example_of_the_guide_runs(module: str, examples: tuple[Path, dict[str, str]]) -> None:
-    """Unchanged, in a copy of examples/."""
+    """The example code runs unchanged in a copy of examples/."""
     pytest.importorskip({"langchain": "langchain_core", "llamaindex": "llama_index.core"}[module])
     (code,) = (
         block
@@ -313,7 +316,7 @@ def test_the_example_of_the_guide_runs(module: str, examples: tuple[Path, dict[s
     ("module", "package"), [("langchain", "langchain_core"), ("llamaindex", "llama_index")]
 )
 def test_a_missing_library_is_named_with_its_extra(module: str, package: str) -> None:
-    """The message is the command that installs it."""
+    """The error ends with the command that installs the missing extra."""
     code = f"import sys; sys.modules[{package!r}] = None; import repertory.integrations.{module}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1].endswith(f"; run: pip install 'repertory[{module}]'")

@@ -1,4 +1,4 @@
-"""The pages of those who run a server, in a real browser: without scripts, by keys, on a phone."""
+"""The management pages in a real browser: without scripts, by keyboard, on a phone."""
 
 import re
 import time
@@ -44,7 +44,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
-    """A server that has run for an hour."""
+    """A server with a recorded hour of searches."""
     root = tmp_path_factory.mktemp("managed")
     project = root / "project"
     write_skill(project, "key-rotation", "Rotate API keys without downtime")
@@ -68,21 +68,21 @@ def url(running: RunningService, tmp_path: Path) -> Iterator[str]:
 
 
 def searched(running: RunningService, query: str) -> None:
-    """Let the recent searches have one more."""
+    """Add a recent search."""
     service = running.service
     answer = service.search(query_of(running.settings.values, query))
     service.recent.note(answer, 0.001)
 
 
 def width_of(page: Page) -> int:
-    """How wide the page is."""
+    """The width of the page's content in pixels."""
     width: int = page.evaluate("document.documentElement.scrollWidth")
     return width
 
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_page_fits_a_phone(browser: Browser, url: str, *, dark: bool, tmp_path: Path) -> None:
-    """Also with long names and those of hostile authors; charts are drawn and have a text."""
+    """Pages fit a phone with long and hostile names; charts are drawn and described."""
     with Visitor(browser, width=390, dark=dark) as visitor:
         for path in PAGES:
             visitor.page.goto(url + path)
@@ -101,7 +101,7 @@ def test_every_page_fits_a_phone(browser: Browser, url: str, *, dark: bool, tmp_
 def test_a_policy_is_changed_without_scripts(
     browser: Browser, url: str, running: RunningService
 ) -> None:
-    """A form, the change, a confirmation, the file."""
+    """A policy is edited in a form, shown as a diff, confirmed and written."""
     file = running.project / "repertory.toml"
     with Visitor(browser, scripts=False) as visitor:
         page = visitor.page
@@ -124,15 +124,15 @@ def test_a_policy_is_changed_without_scripts(
     assert file.read_text() == changed
 
 
-def test_keys_are_made_and_revoked_by_the_keyboard(browser: Browser, url: str) -> None:
-    """The first one is needed to go on; revoking takes two steps."""
+def test_keys_are_created_and_revoked_by_keyboard(browser: Browser, url: str) -> None:
+    """The first key is needed to sign in; revoking a key takes two steps."""
     with Visitor(browser) as visitor:
         page = visitor.page
         page.goto(f"{url}/keys")
         page.get_by_label("Name").focus()
         page.keyboard.type("anna")
         page.keyboard.press("Tab")
-        page.keyboard.press("a")  # the scope that begins with it
+        page.keyboard.press("a")  # the scope "admin"
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         token = page.locator("code.secret").inner_text()
@@ -154,8 +154,8 @@ def test_keys_are_made_and_revoked_by_the_keyboard(browser: Browser, url: str) -
         visitor.troubles = [one for one in visitor.troubles if "401" not in one]
 
 
-def test_a_key_is_made_once_by_two_presses(browser: Browser, url: str) -> None:
-    """The answer to a second request would take the place of the key."""
+def test_a_double_press_creates_one_key(browser: Browser, url: str) -> None:
+    """Pressing Enter twice sends one request, as a second answer would replace the key."""
     with Visitor(browser) as visitor:
         page = visitor.page
         page.goto(f"{url}/keys")
@@ -175,7 +175,7 @@ def test_a_key_is_made_once_by_two_presses(browser: Browser, url: str) -> None:
 
 @pytest.mark.parametrize("width", [320, 360, 700])
 def test_the_bar_fits_every_width(browser: Browser, url: str, width: int) -> None:
-    """Of two rows at most, with whole words; a key of the longest name breaks no page."""
+    """The header has at most two rows, and the longest key name does not widen the page."""
     with Visitor(browser, width=width) as visitor:
         page = visitor.page
         page.goto(f"{url}/keys")
@@ -195,8 +195,8 @@ def test_the_bar_fits_every_width(browser: Browser, url: str, width: int) -> Non
         visitor.troubles = [one for one in visitor.troubles if "401" not in one]
 
 
-def test_the_chosen_time_stays_while_the_page_renews_itself(browser: Browser, url: str) -> None:
-    """The charts of another time, and from there the same as a table."""
+def test_updates_keep_the_chosen_time_range(browser: Browser, url: str) -> None:
+    """A chosen time range is kept by updates and by the table view."""
     with Visitor(browser) as visitor:
         page = visitor.page
         page.goto(url)
@@ -211,10 +211,10 @@ def test_the_chosen_time_stays_while_the_page_renews_itself(browser: Browser, ur
         assert 12 <= rows <= 15  # an hour in spans of five minutes, and the head
 
 
-def test_what_is_read_stays_while_the_page_renews_itself(
+def test_updates_keep_selection_and_scroll_position(
     browser: Browser, url: str, running: RunningService
 ) -> None:
-    """A selected text stays selected, and a table stays where it was scrolled to."""
+    """Updates keep the selected text and the scroll position of a table."""
     with Visitor(browser, width=360) as visitor:
         page = visitor.page
         page.goto(url)
@@ -232,10 +232,10 @@ def test_what_is_read_stays_while_the_page_renews_itself(
         assert table.evaluate("table => table.scrollLeft") == 30
 
 
-def test_a_long_search_makes_no_table_wide(
+def test_a_long_search_does_not_widen_the_table(
     browser: Browser, url: str, running: RunningService
 ) -> None:
-    """Also one without a place to break it."""
+    """A search text of one long word does not widen its table."""
     searched(running, "a" * 120)
     with Visitor(browser, width=360) as visitor:
         visitor.page.goto(url)
@@ -243,8 +243,8 @@ def test_a_long_search_makes_no_table_wide(
         assert table.evaluate("table => table.scrollWidth <= table.clientWidth")
 
 
-def test_a_rebuild_is_a_button(browser: Browser, url: str) -> None:
-    """It leads back to the status, which shows the progress."""
+def test_a_button_rebuilds_the_index(browser: Browser, url: str) -> None:
+    """The rebuild button leads back to the status page."""
     with Visitor(browser) as visitor:
         page = visitor.page
         page.goto(url)

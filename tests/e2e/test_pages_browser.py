@@ -1,4 +1,4 @@
-"""The pages in a real browser: typing, filters, keys, an item, the status, hostile authors."""
+"""The search pages in a real browser: typing, filters, keyboard, items and hostile texts."""
 
 import json
 import re
@@ -89,7 +89,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService
 
 @pytest.fixture(scope="module")
 def browser(running: RunningService) -> Iterator[Browser]:
-    """One browser for all tests, which starts last: its event loop stays in this thread."""
+    """One browser for all tests; it starts last, as its event loop stays in this thread."""
     assert running
     with chromium() as browser:
         yield browser
@@ -110,7 +110,7 @@ def visitor(browser: Browser) -> Iterator[Visitor]:
 
 
 def test_results_follow_typing_and_have_a_url(visitor: Visitor, url: str) -> None:
-    """The best comes first, with its confidence; the back button leads to the page before."""
+    """Typing shows results, best first, and sets the URL; the back button works."""
     page = visitor.page
     page.goto(url)
     page.keyboard.type("rotate api keys", delay=5)
@@ -128,7 +128,7 @@ def test_results_follow_typing_and_have_a_url(visitor: Visitor, url: str) -> Non
 
 
 def test_the_pages_of_a_project_stay_below_its_prefix(visitor: Visitor, url: str) -> None:
-    """Typing, a hit, a filter by a link, the state and the way back."""
+    """Typing and all links of a project's pages stay below its prefix."""
     page, root = visitor.page, f"{url}/projects/{KEY}"
     page.goto(root)
     expect(page).to_have_url(f"{root}/")
@@ -146,12 +146,12 @@ def test_the_pages_of_a_project_stay_below_its_prefix(visitor: Visitor, url: str
 
 
 def test_an_older_answer_never_replaces_a_newer_one(visitor: Visitor, url: str) -> None:
-    """Even if the server takes longer for the older one."""
+    """A late answer to an earlier query is ignored."""
     page = visitor.page
     page.goto(url)
     held = visitor.hold("**/?q=release+notes&part=true")
     page.keyboard.type("release notes")
-    page.wait_for_timeout(300)  # longer than typing is waited for
+    page.wait_for_timeout(300)  # longer than the debounce of typing
     assert len(held) == 1
     page.locator("#q").fill("read_file")
     expect(page.locator("ol.hits > li").first).to_contain_text("read_file")
@@ -162,7 +162,7 @@ def test_an_older_answer_never_replaces_a_newer_one(visitor: Visitor, url: str) 
 
 @pytest.mark.parametrize("status", [0, 429, 503])
 def test_a_failed_search_is_repeated_by_enter(visitor: Visitor, url: str, status: int) -> None:
-    """Whether the server was away (0) or refused; the way back holds no search twice."""
+    """Enter repeats a search that failed (0: no answer), without a second history entry."""
     page = visitor.page
     page.goto(f"{url}/?q=write")
 
@@ -185,8 +185,8 @@ def test_a_failed_search_is_repeated_by_enter(visitor: Visitor, url: str, status
     visitor.troubles = [one for one in visitor.troubles if "Failed to load" not in one]
 
 
-def test_a_slow_answer_is_told_from_the_one_before(visitor: Visitor, url: str) -> None:
-    """What is still shown meanwhile is marked as out of date."""
+def test_previous_results_are_marked_during_a_slow_search(visitor: Visitor, url: str) -> None:
+    """During a slow search, the previous results are marked as busy."""
     page = visitor.page
     page.goto(f"{url}/?q=write")
     held = visitor.hold("**/?q=release&part=true")
@@ -198,8 +198,8 @@ def test_a_slow_answer_is_told_from_the_one_before(visitor: Visitor, url: str) -
     expect(page.locator("#live")).not_to_have_attribute("aria-busy", "true")
 
 
-def test_the_way_back_over_a_skip_link(visitor: Visitor, url: str) -> None:
-    """The page shows what its address says."""
+def test_the_back_button_after_a_skip_link(visitor: Visitor, url: str) -> None:
+    """After a skip link and a search, the back button shows the start page."""
     page = visitor.page
     page.goto(url)
     page.get_by_role("link", name="Skip to the content").press("Enter")
@@ -212,7 +212,7 @@ def test_the_way_back_over_a_skip_link(visitor: Visitor, url: str) -> None:
 
 
 def test_an_open_filter_closes_when_the_focus_leaves_it(visitor: Visitor, url: str) -> None:
-    """It would cover the results that have the focus."""
+    """An open filter closes when the focus leaves it, so it does not cover the results."""
     page = visitor.page
     page.goto(f"{url}/?q=write&threshold=0")
     panel = page.locator("details[data-field=tag]")
@@ -223,8 +223,8 @@ def test_an_open_filter_closes_when_the_focus_leaves_it(visitor: Visitor, url: s
     expect(panel).not_to_have_attribute("open", "")
 
 
-def test_a_failed_explanation_is_asked_for_again(visitor: Visitor, url: str) -> None:
-    """When its panel is opened again; commands in the message are code."""
+def test_a_failed_explanation_is_requested_again(visitor: Visitor, url: str) -> None:
+    """A failed explanation shows the error and is requested again on reopening."""
     page = visitor.page
     page.goto(f"{url}/?q=release")
     page.route("**/why?*", lambda route: route.fulfill(status=503, json={"detail": "Run `it`."}))
@@ -240,10 +240,10 @@ def test_a_failed_explanation_is_asked_for_again(visitor: Visitor, url: str) -> 
     visitor.troubles = [one for one in visitor.troubles if "Failed to load" not in one]
 
 
-def test_a_page_that_waits_keeps_what_is_typed(
+def test_a_waiting_page_keeps_typed_text(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It goes on by itself when the server is ready, but not while something is in the box."""
+    """A page that waits for the index reloads when ready, but not while the box has text."""
     monkeypatch.setenv("HOME", str(tmp_path))
     write_skill(tmp_path / "project", "release-notes", "Write release notes")
     with (
@@ -265,7 +265,7 @@ def test_a_page_that_waits_keeps_what_is_typed(
 
 
 def test_filters_apply_at_once(visitor: Visitor, url: str) -> None:
-    """They are in the URL, and removing them restores all results."""
+    """A filter applies at once and is in the URL; removing filters restores all results."""
     page = visitor.page
     page.goto(f"{url}/?q=read+write&threshold=0")
     everything = page.locator("ol.hits > li").count()
@@ -278,7 +278,7 @@ def test_filters_apply_at_once(visitor: Visitor, url: str) -> None:
 
 
 def test_the_keyboard_is_enough(visitor: Visitor, url: str) -> None:
-    """Skip link, slash for the box, arrows through the results, Enter to open, Escape to return."""
+    """Skip link, `/`, arrows, Enter and Escape reach the search box and the results."""
     page = visitor.page
     page.goto(f"{url}/status")
     page.keyboard.press("Tab")
@@ -311,7 +311,7 @@ def test_the_keyboard_is_enough(visitor: Visitor, url: str) -> None:
 
 
 def test_a_hit_links_to_its_section(visitor: Visitor, url: str) -> None:
-    """The section is marked and visible."""
+    """A hit by a section opens the item with this section marked and visible."""
     page = visitor.page
     page.goto(f"{url}/?q=new+credential+refused,+restore+the+former+one+from+the+vault&threshold=0")
     page.locator("a.hit", has_text="key-rotation").click()
@@ -321,7 +321,7 @@ def test_a_hit_links_to_its_section(visitor: Visitor, url: str) -> None:
 
 
 def test_a_tool_is_shown_with_its_parameters(visitor: Visitor, url: str) -> None:
-    """As a table, with the schema below."""
+    """A tool's parameters are a table, with the schema below."""
     page = visitor.page
     page.goto(f"{url}/view/files__read_file")
     row = page.get_by_role("row", name=re.compile("path"))
@@ -331,8 +331,8 @@ def test_a_tool_is_shown_with_its_parameters(visitor: Visitor, url: str) -> None
     expect(page.locator("pre").first).to_contain_text('"required": [')
 
 
-def test_it_follows_the_colours_of_the_system(browser: Browser, url: str) -> None:
-    """Light on dark or dark on light; a screenshot is not blank."""
+def test_pages_follow_the_colours_of_the_system(browser: Browser, url: str) -> None:
+    """The background is light or dark as the system prefers."""
     grounds = []
     for dark in (False, True):
         with Visitor(browser, dark=dark) as visitor:
@@ -359,7 +359,7 @@ def test_it_follows_the_colours_of_the_system(browser: Browser, url: str) -> Non
 def test_nothing_is_wider_than_a_phone(
     browser: Browser, url: str, path: str, tmp_path: Path
 ) -> None:
-    """Including a hostile author's long words."""
+    """Pages fit a phone, also with long hostile words."""
     with Visitor(browser, width=390) as visitor:
         visitor.page.goto(url + path)
         assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -369,7 +369,7 @@ def test_nothing_is_wider_than_a_phone(
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_the_counts_of_the_start_page_stay_whole(browser: Browser, url: str, width: int) -> None:
-    """Beside the longest names."""
+    """Counts are not wrapped beside long names."""
     with Visitor(browser, width=width) as visitor:
         visitor.page.goto(url)
         entry = visitor.page.locator(".overview li").first
@@ -382,7 +382,7 @@ def test_the_counts_of_the_start_page_stay_whole(browser: Browser, url: str, wid
 
 
 def test_a_phone_shows_the_state_of_each_source(browser: Browser, url: str) -> None:
-    """Beside the longest errors, without scrolling."""
+    """On a phone, the table of sources fits the width, also with a long error."""
     with Visitor(browser, width=390) as visitor:
         visitor.page.goto(f"{url}/status")
         table = visitor.page.get_by_role("region", name="Sources")
@@ -392,8 +392,8 @@ def test_a_phone_shows_the_state_of_each_source(browser: Browser, url: str) -> N
         assert table.evaluate("table => table.scrollWidth <= table.clientWidth")
 
 
-def test_without_scripts_it_is_a_plain_form(browser: Browser, url: str) -> None:
-    """Query, filters and limits are sent by the button."""
+def test_without_scripts_the_search_is_a_plain_form(browser: Browser, url: str) -> None:
+    """Without scripts, a button sends the query and the filters."""
     with Visitor(browser, scripts=False) as visitor:
         page = visitor.page
         page.goto(url)
@@ -446,7 +446,7 @@ def test_texts_of_hostile_authors_are_shown_as_text(visitor: Visitor, url: str) 
 
 
 def test_a_login_is_needed_once(browser: Browser, running: RunningService, tmp_path: Path) -> None:
-    """It returns to the requested page; typing and logging out work; a wrong key is reported."""
+    """Signing in returns to the requested page and lasts until signing out."""
     file = tmp_path / "keys.json"
     key = Keys(file).create("reader", Scope.READ)
     with served(running, keys=str(file)) as url, Visitor(browser) as visitor:
@@ -474,7 +474,7 @@ def test_a_login_is_needed_once(browser: Browser, running: RunningService, tmp_p
 def test_a_failure_is_retried_by_a_button(
     visitor: Visitor, url: str, running: RunningService
 ) -> None:
-    """It appears on the status page by itself, and disappears with the job."""
+    """A failed job appears on the open status page, and a button retries it."""
     page = visitor.page
     page.goto(f"{url}/status")
     expect(page.get_by_role("heading", name="Sources")).to_be_visible()
@@ -497,8 +497,8 @@ def test_a_failure_is_retried_by_a_button(
     expect(page.get_by_role("heading", name="Failures")).to_have_count(0)
 
 
-def test_the_focus_outlives_what_is_shown_anew(visitor: Visitor, url: str) -> None:
-    """Also that of a link without a name of its own."""
+def test_updates_keep_the_focus(visitor: Visitor, url: str) -> None:
+    """Updates of the page keep the focus, also on a link without an id."""
     page = visitor.page
     page.goto(f"{url}/status")
     link = page.locator("#live a").last
@@ -509,7 +509,7 @@ def test_the_focus_outlives_what_is_shown_anew(visitor: Visitor, url: str) -> No
 
 
 def test_the_counts_follow_the_query(visitor: Visitor, url: str) -> None:
-    """The open filter stays open, with the focus where it was."""
+    """Counts of filters follow the query; an open filter stays open and focused."""
     page = visitor.page
     page.goto(f"{url}/?threshold=0")
     page.keyboard.type("write release notes", delay=5)
@@ -532,8 +532,8 @@ def test_the_counts_follow_the_query(visitor: Visitor, url: str) -> None:
     expect(page.locator("input[name=kind][value=tool] + span small")).to_have_text("0")
 
 
-def test_every_action_takes_the_keyboard_alone(visitor: Visitor, url: str) -> None:
-    """An explanation is opened, a tool is filled in and called, and its id is copied."""
+def test_every_action_works_by_keyboard(visitor: Visitor, url: str) -> None:
+    """Explaining a hit, calling a tool and copying its id work by keyboard."""
     page = visitor.page
     page.goto(f"{url}/?q=add+two+numbers")
     page.locator("a.hit", has_text="add").first.focus()
@@ -548,7 +548,7 @@ def test_every_action_takes_the_keyboard_alone(visitor: Visitor, url: str) -> No
     page.get_by_label("first").focus()
     page.keyboard.type("20")
     page.keyboard.press("Tab")
-    page.keyboard.type("22/")  # no shortcut in a field
+    page.keyboard.type("22/")  # `/` is no shortcut in a field
     page.keyboard.press("Backspace")
     page.keyboard.press("Enter")
     expect(page.locator("#tried pre").first).to_have_text("42")
@@ -568,7 +568,7 @@ def test_every_action_takes_the_keyboard_alone(visitor: Visitor, url: str) -> No
 
 
 def test_a_call_keeps_the_focus_on_its_button(visitor: Visitor, url: str) -> None:
-    """While it is under way and after it; pressed twice, it calls once."""
+    """The call button keeps the focus during and after a call; a double press calls once."""
     page = visitor.page
     page.goto(f"{url}/view/desk__add")
     page.get_by_label("first").fill("20")
@@ -588,7 +588,7 @@ def test_a_call_keeps_the_focus_on_its_button(visitor: Visitor, url: str) -> Non
 
 
 def test_a_call_after_signing_out_keeps_the_arguments(visitor: Visitor, url: str) -> None:
-    """The page says what to do in a browser, not what a program sends."""
+    """A call after signing out shows a message and keeps the arguments."""
     page = visitor.page
     page.goto(f"{url}/view/desk__add")
     page.get_by_label("first").fill("20")
@@ -600,7 +600,7 @@ def test_a_call_after_signing_out_keeps_the_arguments(visitor: Visitor, url: str
 
 
 def test_everything_works_without_scripts(browser: Browser, url: str) -> None:
-    """A call, an explanation and the catalogue are pages; what cannot be copied is not offered."""
+    """Without scripts, calls, explanations and the catalogue work, without copy buttons."""
     with Visitor(browser, scripts=False) as visitor:
         page = visitor.page
         page.goto(f"{url}/catalogue")
@@ -622,7 +622,7 @@ def test_everything_works_without_scripts(browser: Browser, url: str) -> None:
 
 
 def test_a_long_filter_is_narrowed_by_typing(browser: Browser, tmp_path: Path) -> None:
-    """A filter with a few values has no box for it; what was typed stays after a choice."""
+    """A filter with many values has a box to narrow it, which keeps its text after a choice."""
     project = tmp_path / "project"
     for number in range(14):
         write_skill(project, f"skill-{number}", "Write release notes")
@@ -652,15 +652,15 @@ def test_a_long_filter_is_narrowed_by_typing(browser: Browser, tmp_path: Path) -
 @pytest.mark.parametrize(
     "path", ["/api", "/catalogue", "/why?q=write&item=desk__add", "/connect", "/status/insights"]
 )
-def test_the_policy_of_the_pages_is_kept(browser: Browser, url: str, path: str) -> None:
-    """The browser reports no violation, with every panel open, and nothing is too wide."""
+def test_pages_obey_their_content_security_policy(browser: Browser, url: str, path: str) -> None:
+    """Pages with all panels open violate no Content Security Policy and fit a phone."""
     with Visitor(browser, width=390) as visitor:
         page = visitor.page
         page.goto(url + path)
         page.locator("main details").evaluate_all("all => all.forEach(one => (one.open = true))")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert visitor.troubles == []
-        # The check can fail: an inline style is reported.
+        # Proof that the check can fail: an inline style is reported.
         page.evaluate("document.body.insertAdjacentHTML('beforeend', '<p style=\"color: red\">')")
         assert "Content Security Policy" in "".join(visitor.troubles)
         visitor.troubles.clear()

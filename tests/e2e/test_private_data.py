@@ -1,4 +1,4 @@
-"""The data directory belongs to one user: others can read none of its files."""
+"""The data directory is private: other users can read no file in it."""
 
 import os
 import signal
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no such per
 
 @pytest.fixture(autouse=True)
 def _usual_umask() -> Iterator[None]:
-    """New files are readable by everyone unless a program says otherwise."""
+    """Set a umask with which new files are readable by everyone by default."""
     before = os.umask(0o022)
     yield
     os.umask(before)
 
 
 def readable_by_others(folder: Path) -> list[str]:
-    """The folder and the files in it that others may read, without links."""
+    """The paths in a folder, and the folder itself, that others may access, without links."""
     paths = [folder, *folder.rglob("*")]
     modes = {path: path.lstat().st_mode for path in paths}
     return [
@@ -35,7 +35,7 @@ def readable_by_others(folder: Path) -> list[str]:
 
 
 def test_everything_in_the_data_directory_is_private(own: Cli, project: Path) -> None:
-    """What commands and a server write, and what the engines and libraries below them write."""
+    """All files that commands, a server and their libraries write are private."""
     data = Path(own.environment["REPERTORY_DATA_DIR"])
     data.mkdir()  # readable by others, as older versions left it
     own.run(project, "index")
@@ -53,10 +53,8 @@ def test_everything_in_the_data_directory_is_private(own: Cli, project: Path) ->
     assert readable_by_others(data) == []
 
 
-def test_a_new_data_directory_is_private_before_anything_is_in_it(
-    own: Cli, project: Path, tmp_path: Path
-) -> None:
-    """Also if the first command writes one small file."""
+def test_a_new_data_directory_is_private(own: Cli, project: Path, tmp_path: Path) -> None:
+    """A data directory is created private, also by a command that writes one small file."""
     data = tmp_path / "share" / "repertory"
     own.run(project, "keys", "create", "ci", "--data-dir", data)
     assert (data.stat().st_mode & 0o777, readable_by_others(data)) == (0o700, [])

@@ -1,4 +1,4 @@
-"""``import repertory``: the same methods embedded and through a server, sync and async."""
+"""The Python API: embedded and through a server, sync and async."""
 
 import asyncio
 import gc
@@ -42,7 +42,7 @@ Opening = Callable[[], repertory.Session]
 
 @pytest.fixture(scope="module")
 def embedded(tmp_path_factory: pytest.TempPathFactory) -> Opening:
-    """Opens its own project in this process."""
+    """Open a session of a project in this process."""
     folder = make_project(tmp_path_factory.mktemp("open") / "project")
     config = folder.parent / "mcp.json"
     config.write_text(json.dumps(WEATHER))
@@ -54,13 +54,13 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Opening:
         )
 
     with opening() as session:
-        session.index()  # no search asks the server
+        session.index()  # searches do not ask the MCP server
     return opening
 
 
 @pytest.fixture(scope="module")
 def connected(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opening]:
-    """Connects to a server of the same project in another process."""
+    """Connect to a server of an equal project in another process."""
     folder = make_project(tmp_path_factory.mktemp("connect") / "project")
     config = folder.parent / "mcp.json"
     config.write_text(json.dumps(WEATHER))
@@ -72,13 +72,13 @@ def connected(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[O
 
 @pytest.fixture(params=["embedded", "connected"])
 def opening(request: pytest.FixtureRequest) -> Opening:
-    """Opens a session, embedded or connected."""
+    """Open a session, embedded or connected."""
     found: Opening = request.getfixturevalue(request.param)
     return found
 
 
 def test_a_search_gives_hits_with_confidence_and_reason(opening: Opening) -> None:
-    """The hit has its name, a confidence and a reason; a limit holds."""
+    """Hits have id, confidence and reason; limit and kinds are applied."""
     with opening() as session:
         answer = session.search("read_fil")
         assert (answer.hits[0].id, answer.mode) == ("files__read_file", "hybrid")
@@ -90,7 +90,7 @@ def test_a_search_gives_hits_with_confidence_and_reason(opening: Opening) -> Non
 
 
 def test_a_search_is_explained(opening: Opening) -> None:
-    """For one item, with the options of the search."""
+    """A search is explained for one item with the options of the search."""
     with opening() as session:
         assert session.explain("read_fil", "files__read_file").rank == 1
         found = session.explain("read_fil", "read_file", kinds=["skill"], limit=1)
@@ -110,7 +110,7 @@ def test_items_are_listed_and_shown_whole(opening: Opening) -> None:
 
 
 def test_a_tool_is_called(opening: Opening) -> None:
-    """If calls are allowed, its server answers."""
+    """With allowed calls, a tool is called at its MCP server."""
     with opening() as session:
         result = session.call("weather__forecast", {"city": "Oslo", "days": 2})
         assert not result.is_error
@@ -128,7 +128,7 @@ def test_calls_are_off_unless_they_are_allowed(tmp_path: Path) -> None:
 
 
 def test_every_contract_is_a_method(opening: Opening) -> None:
-    """The functions for agents, in the forms of the contracts."""
+    """The functions of all contracts are methods of a session."""
     with opening() as session:
         assert session.vector_update("handbook.md") == "OK"
         assert session.vector_update("../secret") != "OK"
@@ -145,7 +145,7 @@ def test_every_contract_is_a_method(opening: Opening) -> None:
 
 
 def test_every_method_can_be_awaited(opening: Opening) -> None:
-    """Concurrently too; each has the name and the signature of its sync method."""
+    """The asynchronous session has all methods, which can be awaited concurrently."""
 
     async def ask() -> None:
         async with opening() as session:
@@ -162,7 +162,7 @@ def test_every_method_can_be_awaited(opening: Opening) -> None:
 
 
 def test_a_cancelled_method_cancels_what_it_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The call of a tool ends at the tool's server."""
+    """Cancelling an awaited method cancels the call that it waits for."""
     begun, given_up = threading.Event(), threading.Event()
 
     def call(*_: object) -> None:
@@ -181,8 +181,8 @@ def test_a_cancelled_method_cancels_what_it_calls(monkeypatch: pytest.MonkeyPatc
         asyncio.run(ask(session))
 
 
-def test_wrong_use_is_one_sentence(tmp_path: Path) -> None:
-    """Each error names the invalid value."""
+def test_errors_of_wrong_use_name_the_value(tmp_path: Path) -> None:
+    """Errors of wrong use name the invalid value."""
     with pytest.raises(UsageError, match="There is no directory"):
         repertory.open(tmp_path / "nowhere")
     with pytest.raises(UsageError, match="There is no setting 'modle'"):
@@ -207,8 +207,8 @@ def test_wrong_use_is_one_sentence(tmp_path: Path) -> None:
             session.items(limit=5)  # type: ignore[call-arg]  # as above
 
 
-def test_a_program_without_logs_shows_none() -> None:
-    """Python writes the warnings of a library to stderr unless it says otherwise."""
+def test_warnings_are_not_shown_without_logging() -> None:
+    """Without configured logging, warnings of the library are not written to stderr."""
     warn = "import logging, repertory; repertory.open; logging.getLogger('repertory.a').warning(1)"
     done = subprocess.run([sys.executable, "-c", warn], capture_output=True, check=True)
     assert done.stderr == b""
@@ -217,7 +217,7 @@ def test_a_program_without_logs_shows_none() -> None:
 def test_a_deleted_working_directory_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is an error of Repertory's, not of the system's; a named directory is opened."""
+    """A deleted working directory is a ``UsageError``; a named directory still opens."""
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
@@ -229,7 +229,7 @@ def test_a_deleted_working_directory_is_named(
 
 
 def test_one_mcp_configuration_needs_no_list(tmp_path: Path) -> None:
-    """A text is a path, not a list of letters; the data directory may be a path, too."""
+    """``mcp_config`` may be one string or path, and ``data_dir`` a path."""
     config = tmp_path / "mcp.json"
     config.write_text(json.dumps(WEATHER))
     data = tmp_path / "data"
@@ -240,13 +240,13 @@ def test_one_mcp_configuration_needs_no_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_fork_opens_a_session_of_its_own(embedded: Opening) -> None:
-    """One of its parent's would wait for threads that it does not have; the parent keeps it."""
+def test_a_session_cannot_be_used_after_a_fork(embedded: Opening) -> None:
+    """A session raises in a forked process, which lacks its threads; the parent's still works."""
     with embedded() as session:
         session.search("read_file")
         reading, writing = os.pipe()
         if not (child := os.fork()):
-            signal.alarm(30)  # without the error it would wait for ever
+            signal.alarm(30)  # ends the process if it waits for ever
             try:
                 session.search("read_file")
             except UsageError as error:
@@ -260,8 +260,8 @@ def test_a_fork_opens_a_session_of_its_own(embedded: Opening) -> None:
         assert session.search("read_file").hits[0].id == "files__read_file"
 
 
-def test_two_sessions_of_a_directory_in_one_program_are_named(tmp_path: Path) -> None:
-    """Waiting for the own process, or stopping it, is no advice."""
+def test_a_second_session_of_a_directory_is_degraded(tmp_path: Path) -> None:
+    """A second session of a directory is degraded and advises to share the first."""
     folder = make_project(tmp_path / "project")
     data = str(tmp_path / "data")
     with (
@@ -273,8 +273,8 @@ def test_two_sessions_of_a_directory_in_one_program_are_named(tmp_path: Path) ->
         assert "already open in this program: share that session" in degraded
 
 
-def test_a_forgotten_session_holds_nothing(embedded: Opening) -> None:
-    """As when the cell of a notebook is run again; no cycle keeps it until a collection."""
+def test_a_replaced_session_is_closed(embedded: Opening) -> None:
+    """A replaced session is closed at once, as no reference cycle keeps it alive."""
     gc.disable()
     try:
         session = embedded()
@@ -286,8 +286,8 @@ def test_a_forgotten_session_holds_nothing(embedded: Opening) -> None:
         gc.enable()
 
 
-def test_several_items_are_read_at_once(opening: Opening) -> None:
-    """Missing ones are left out."""
+def test_several_items_are_read_in_one_call(opening: Opening) -> None:
+    """Several items are read in order without missing ids; ids must be a list."""
     with opening() as session:
         ids = [entry.id for entry in session.items(kinds=["skill"])]
         assert [*session.items_by_id([*ids, "no/such"])] == ids
@@ -295,8 +295,8 @@ def test_several_items_are_read_at_once(opening: Opening) -> None:
             session.items_by_id(ids[0])
 
 
-def test_a_key_goes_to_its_server_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of the environment is for the server that it names, and not for the user's own."""
+def test_a_key_is_sent_only_to_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key of the environment is for the server named there, never for the user's own."""
     team, other, own = (f"http://{name}.example:7700" for name in ("team", "other", "own"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("REPERTORY_DATA_DIR", str(tmp_path / "data"))
@@ -310,13 +310,13 @@ def test_a_key_goes_to_its_server_alone(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_an_invalid_query_is_refused(opening: Opening) -> None:
-    """An empty one, and a threshold out of range."""
+    """Empty queries and parameters of a wrong type or range are refused."""
     with opening() as session:
         with pytest.raises(UsageError, match="empty"):
             session.search(" ")
         with pytest.raises(UsageError, match="threshold"):
             session.search("x", threshold=2)
-        right: Any = 1  # it equals True
+        right: Any = 1  # equals True
         wrong: Any
         for wrong in (10**400, 10**5_000, math.nan, math.inf, True, "1", [1], {}):
             for name in ("threshold", "alpha"):
@@ -334,7 +334,7 @@ def test_an_invalid_query_is_refused(opening: Opening) -> None:
 
 
 def test_filters_that_would_match_nothing_are_refused(opening: Opening) -> None:
-    """An unknown kind, and a string instead of a list."""
+    """An unknown kind and a filter that is no list of strings are refused."""
     with opening() as session:
         with pytest.raises(UsageError, match="skill, tool, document"):
             session.search("x", kinds=["tol"])
@@ -348,12 +348,12 @@ def test_filters_that_would_match_nothing_are_refused(opening: Opening) -> None:
 
 
 def test_arguments_must_be_json(opening: Opening) -> None:
-    """The error is the same embedded and with a server, and never one of Python's own."""
+    """Invalid arguments are errors of Repertory or the contract, embedded and with a server."""
     with opening() as session:
         wrong: Any
         for wrong in (10**400, 10**5_000, math.nan, math.inf, True, "1", None, [1]):
             assert set(session.search_project("key", threshold=wrong)) == {"error"}
-            if wrong != 10**400:  # it means all of them
+            if wrong != 10**400:  # means all results
                 assert set(session.search_project("key", max_results=wrong)) == {"error"}
         assert set(session.search_project("key", max_results=0)) == {"error"}
         with pytest.raises(UsageError):
@@ -362,8 +362,8 @@ def test_arguments_must_be_json(opening: Opening) -> None:
             session.discover_skills("key", limit=0)
 
 
-def test_a_closed_session_says_so(opening: Opening) -> None:
-    """It raises a clear error instead of an internal one."""
+def test_a_closed_session_raises_usage_errors(opening: Opening) -> None:
+    """Methods of a closed session raise a ``UsageError``; closing twice is allowed."""
     session = opening()
     session.close()
     session.close()
@@ -375,7 +375,7 @@ def test_a_closed_session_says_so(opening: Opening) -> None:
 def test_a_relative_sandbox_starts_at_the_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Like other paths, regardless of the current directory."""
+    """A relative sandbox is relative to the directory of the session."""
     folder = make_project(tmp_path / "project")
     (folder / "drafts").mkdir()
     (folder / "drafts" / "polish.md").write_text("Polish brass candlesticks.")
@@ -386,13 +386,13 @@ def test_a_relative_sandbox_starts_at_the_directory(
         assert json.loads(session.search_skills("polish brass"))[0]["path"] == "polish.md"
 
 
-def test_its_names_can_be_completed() -> None:
-    """Although they are imported on first use."""
+def test_public_names_can_be_completed() -> None:
+    """``dir(repertory)`` has the names that are imported on first use."""
     assert {"open", "connect", "Session"} <= set(dir(repertory))
 
 
-def test_importing_it_is_light() -> None:
-    """Nothing is loaded until a session is opened."""
+def test_the_import_is_light() -> None:
+    """Importing ``repertory`` loads no large library."""
     code = "import sys, repertory; print({'numpy', 'msgspec', 'mcp'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -1,4 +1,4 @@
-"""The README, the pages about its use, and the examples are true."""
+"""The code, commands and outputs in README, docs and examples are correct."""
 
 import json
 import os
@@ -25,12 +25,12 @@ TEXT = "\n".join((ROOT / page).read_text("utf-8") for page in PAGES)
 
 
 def blocks(language: str) -> list[str]:
-    """The code blocks of a language."""
+    """All code blocks of a language."""
     return re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
 
 
 def test_the_readme_is_short() -> None:
-    """It is read in a few minutes; the pages have the rest."""
+    """The README has at most 250 lines."""
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 250
 
 
@@ -41,7 +41,7 @@ def test_the_readme_is_short() -> None:
 )
 @pytest.mark.usefixtures("own_home")
 def test_the_python_code_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In an empty project with one skill, it finds the skill."""
+    """The Python code of the page finds the only skill of a project."""
     skill = tmp_path / "skills" / "keys" / "SKILL.md"
     write(skill, "---\nname: keys\ndescription: Rotate API keys without downtime\n---\n")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -55,9 +55,7 @@ def test_the_python_code_runs(code: str, tmp_path: Path, monkeypatch: pytest.Mon
     assert re.search(r"(project|skills)/keys", done.stdout)
 
 
-def test_every_request_is_answered(
-    user: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_curl_line_works(user: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each `curl` line works unchanged on a server of the examples that allows calls."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # as in an activated environment
     monkeypatch.setitem(user.environment, "PATH", path)
@@ -85,20 +83,20 @@ FIGURE = re.compile(r"\d\.\d+")
 
 
 def consoles() -> list[tuple[str, str]]:
-    """The commands whose output the pages show, over the examples, each with that output."""
+    """The commands over the examples whose whole output the pages show, with that output."""
     shown = "\n".join(one for one in blocks("console") if "\n…\n" not in one)
     return [(command, output.strip()) for command, output in re.findall(r"\$ (.*)\n([^$]*)", shown)]
 
 
-def test_the_outputs_on_the_pages_are_true(own: Cli, tmp_path: Path) -> None:
-    """A figure may differ by a rounding of the processor."""
+def test_the_outputs_on_the_pages_are_correct(own: Cli, tmp_path: Path) -> None:
+    """Commands print what the pages show, except for rounding of figures."""
     examples = tmp_path / "examples"
     shutil.copytree(ROOT / "examples", examples)
     (policies,) = (one for one in blocks("toml") if one.startswith("[[policy]]"))
     with (examples / "repertory.toml").open("a") as file:
         file.write(policies)
     own.environment |= {
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",  # as if it were activated
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",  # as if activated
         "REPERTORY_CONFIG": "repertory.toml",
         "REPERTORY_SEARCH_MODEL": "repertory",
     }
@@ -115,20 +113,20 @@ def test_the_outputs_on_the_pages_are_true(own: Cli, tmp_path: Path) -> None:
 
 
 def test_the_configuration_is_valid(tmp_path: Path) -> None:
-    """It is accepted unchanged."""
+    """The configuration on the pages is accepted unchanged."""
     (tmp_path / "repertory.toml").write_text(blocks("toml")[0])
     settings = load({}, tmp_path, {})
     assert (settings.values.limit, len(settings.sources)) == (5, 2)
 
 
 def test_an_old_python_is_refused(tmp_path: Path) -> None:
-    """By ``make``, as the python3 of macOS, whose pip says something else."""
+    """``make`` refuses an old Python, such as the python3 of macOS, with a clear message."""
     if not (make := shutil.which("make")):
         pytest.skip("There is no make here.")
     shutil.copy(ROOT / "Makefile", tmp_path)
     (tmp_path / "pyproject.toml").touch()
     old = f"{sys.executable} -c 'import sys; sys.version_info = (3, 9); exec(sys.argv[2])'"
-    # ``make test`` runs this too, and what it passes on makes a make print its directories.
+    # Variables of an outer ``make`` would make this one print directories.
     outside = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
     for target in (".venv/installed", ".demo/venv/installed"):
         done = subprocess.run(
@@ -145,7 +143,7 @@ def test_an_old_python_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_command_exists() -> None:
-    """Each is a command of the command line."""
+    """Every command that the pages name exists."""
     named = set(re.findall(r"^repertory (\w+)", TEXT, re.MULTILINE))
     named |= set(re.findall(r"`repertory (\w+)", TEXT))
     assert {"search", "index", "eval", "doctor"} <= named

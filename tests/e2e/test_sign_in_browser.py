@@ -1,4 +1,4 @@
-"""A person signs in at the provider in a real browser, which applies the policy of the pages."""
+"""Sign-in at a provider in a real browser, which applies the Content Security Policy."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ def running(tmp_path: Path) -> Iterator[RunningService]:
 
 
 def test_a_person_signs_in_without_scripts(running: RunningService) -> None:
-    """By a link to the provider and back, and signs out by a button."""
+    """Without scripts, a person signs in by a link to the provider and signs out by a button."""
     with (
         openid_provider() as provider,
         signing_in(running, provider) as url,

@@ -19,7 +19,7 @@ ROOT = CLIENT.parents[1]
 
 @pytest.fixture(scope="module")
 def server(user: Cli, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """A server of the examples that calls their tools."""
+    """A server of the examples that allows calls."""
     folder = tmp_path_factory.mktemp("client") / "examples"
     shutil.copytree(ROOT / "examples", folder)
     config = folder / ".mcp.json"
@@ -38,15 +38,15 @@ def client(pytestconfig: pytest.Config) -> Path:
     return built_client(pytestconfig)
 
 
-def test_the_document_in_the_repository_is_the_servers(server: Serve) -> None:
-    """``make client`` writes it; the types are generated from it."""
+def test_the_openapi_document_is_up_to_date(server: Serve) -> None:
+    """``clients/openapi.json``, from which types are generated, equals the server's document."""
     written = (CLIENT.parent / "openapi.json").read_text("utf-8")
     is_same = written == as_text(server.get("/openapi.json"))
     assert is_same, "run `make client`"  # a comparison of so much text takes seconds
 
 
 def test_the_package_is_complete() -> None:
-    """Versions are exact, the lock file has the same, and no registry is named."""
+    """Package and lock file have the same exact versions, and the lock file no registry."""
     package = json.loads((CLIENT / "package.json").read_text("utf-8"))
     lock = json.loads((CLIENT / "package-lock.json").read_text("utf-8"))
     wanted = package["dependencies"] | package["devDependencies"]
@@ -61,11 +61,11 @@ def test_the_package_is_complete() -> None:
 
 
 def test_the_client_works_with_a_server(client: Path, server: Serve) -> None:
-    """Its own tests, with Node."""
+    """The client's own tests pass with Node."""
     run_client_tests(client, server.url, server.token)
 
 
-def test_the_types_and_the_example_of_the_readme_hold(client: Path, server: Serve) -> None:
+def test_the_types_and_the_readme_example_compile_and_run(client: Path, server: Serve) -> None:
     """The example compiles strictly, and prints a hit, a skill and a result."""
     readme = (CLIENT / "README.md").read_text("utf-8")
     (example,) = re.findall(r"```ts\n(.*?)```", readme, re.DOTALL)

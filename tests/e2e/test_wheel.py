@@ -1,4 +1,4 @@
-"""The wheel: what `uvx repertory` runs is complete, without the clone that it was built from."""
+"""The wheel is complete without the clone from which it was built."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """The program, installed from a wheel; it finds our dependencies, but not the clone."""
+    """A Python with the installed wheel and our dependencies, but not the clone."""
     built = tmp_path / "dist"
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
     subprocess.run([*command, "--directory", str(built)], cwd=ROOT, capture_output=True, check=True)
@@ -26,13 +26,13 @@ def program(tmp_path: Path) -> Path:
     libraries = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
     with ZipFile(wheel) as archive:
         archive.extractall(libraries)
-    # Files of this kind count only in the environment's own folder: the clone stays unknown.
+    # `.pth` files in the added folder are not read, so the clone is not importable.
     (libraries / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
     return environment / "bin" / "python"
 
 
 def test_a_wheel_searches_in_an_empty_home(program: Path, tmp_path: Path) -> None:
-    """It knows its version, holds all source roots, and finds an example by its meaning."""
+    """The wheel has its version and all packages, and a search finds an example."""
     project, home = tmp_path / "project", tmp_path / "home"
     shutil.copytree(ROOT / "examples", project)
     home.mkdir()

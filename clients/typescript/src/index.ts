@@ -1,8 +1,8 @@
 /**
- * Asks a Repertory server.
+ * A client of a Repertory server.
  *
- * `connect` returns a `Repertory` with typed methods; its `api` reaches every operation of the
- * OpenAPI document, whose types are exported, too.
+ * `connect` returns a `Repertory` with typed methods. Its `api` reaches every operation of the
+ * OpenAPI document, whose types are also exported.
  */
 import createClient, { type Client } from "openapi-fetch";
 
@@ -10,7 +10,7 @@ import type { Answer, CallResult, Explanation, Item, paths, Refusal, Search } fr
 
 export type * from "./schema.js";
 
-/** The JSON of a request or an answer. */
+/** A JSON object in a request or an answer. */
 export type Json = { [key: string]: unknown };
 
 /** How to reach a server. */
@@ -21,30 +21,30 @@ export interface Options {
   fetch?: (request: Request) => Promise<Response>;
 }
 
-/** What can be said of every request. */
+/** Options of every request. */
 export interface Call {
-  /** Ends the request early, for example `AbortSignal.timeout(5_000)`. */
+  /** Aborts the request, for example `AbortSignal.timeout(5_000)`. */
   signal?: AbortSignal;
 }
 
-/** The optional parts of a search; the server's settings apply to missing ones. */
+/** Options of a search; the server's settings replace missing ones. */
 export type SearchOptions = Omit<Search, "q"> & Call;
 
 const NO_SERVER = "What answers there is not a Repertory server; check its address.";
 const AWAY = "A proxy answers that the server is away; see that it runs, or try again later.";
 
-/** A request that was not answered as asked. */
+/** The error of a failed request. */
 export class RepertoryError extends Error {
   override readonly name = "RepertoryError";
   /** The HTTP status; 0 if the server did not answer. */
   readonly status: number;
-  /** Who caused the failure: `us` is this server, `server` the one of the called `tool`. */
+  /** Who caused the failure: the `caller`, the called `tool`, its `server`, or Repertory (`us`). */
   readonly side: Refusal["side"];
-  /** The kind of error, like `UnknownItemError`; empty if it has none. */
+  /** The kind of error, such as `UnknownItemError`; empty if unknown. */
   readonly kind: string;
-  /** What a tool said that reports a failure. */
+  /** The content that a failed tool returned. */
   readonly content: Json[];
-  /** The same as data, if the tool provides it. */
+  /** The structured content of a failed tool, if any. */
   readonly structuredContent: unknown;
 
   constructor(message: string, problem: Partial<Refusal> = {}, cause?: unknown) {
@@ -57,16 +57,16 @@ export class RepertoryError extends Error {
   }
 }
 
-/** A server to ask. Its methods throw a `RepertoryError`, or the reason of an aborted signal. */
+/** A client of one server. Methods throw a `RepertoryError`, or the reason of an aborted signal. */
 export class Repertory {
-  /** Every operation of the HTTP API, as openapi-fetch offers them; it returns errors. */
+  /** Every operation of the HTTP API as an openapi-fetch client, which returns errors. */
   readonly api: Client<paths>;
 
   constructor(api: Client<paths>) {
     this.api = api;
   }
 
-  /** Find items for a task, some words or a name; each hit has a confidence and a reason. */
+  /** Find items for a task, keywords or a name; each hit has a confidence and a reason. */
   async search(query: string, options: SearchOptions = {}): Promise<Answer> {
     const { signal, ...search } = options;
     const [answer] = await this.searchMany([{ q: query, ...search }], signal ? { signal } : {});
@@ -74,28 +74,28 @@ export class Repertory {
     return answer;
   }
 
-  /** Answer up to a hundred searches, in their order. */
+  /** Run up to a hundred searches; the answers are in the same order. */
   async searchMany(queries: Search[], options: Call = {}): Promise<Answer[]> {
     const body = { queries };
     const sent = this.api.POST("/v1/search", { body, ...options });
     return (await answered(sent, ({ answers }) => Array.isArray(answers), options)).answers;
   }
 
-  /** Explain why a search shows an item, or why it does not. */
+  /** Explain why a search shows or does not show an item. */
   async explain(query: string, item: string, options: Call = {}): Promise<Explanation> {
     const params = { query: { q: wellFormed(query), item: wellFormed(item) } };
     const sent = this.api.GET("/v1/explain", { params, ...options });
     return answered(sent, (why) => "verdict" in why, options);
   }
 
-  /** One item whole: the text of a skill or a document, the schemas of a tool. */
+  /** One complete item: with the text of a skill or document, or the schemas of a tool. */
   async get(id: string, options: Call = {}): Promise<Item> {
     const params = { path: { item_id: wellFormed(id) } };
     const sent = this.api.GET("/v1/items/{item_id}", { params, ...options });
     return answered(sent, (item) => "id" in item, options);
   }
 
-  /** Call a tool with its arguments, where the server allows calls. */
+  /** Call a tool with arguments, if the server allows calls. */
   async call(tool: string, args: Json = {}, options: Call = {}): Promise<CallResult> {
     const params = { path: { tool_id: wellFormed(tool) } };
     checkJson(args);
@@ -105,10 +105,10 @@ export class Repertory {
 }
 
 /**
- * Use a server; nothing is sent to it yet.
+ * Make a client of a server, without sending a request.
  *
- * @param url Where it is, like `http://127.0.0.1:7700`, with a path behind a proxy. On a page it may
- *   be relative to the address of the page.
+ * @param url The URL of the server, such as `http://127.0.0.1:7700`, with a path behind a proxy. In a
+ *   browser it may be relative to the page.
  * @throws {RepertoryError} The URL or the token is invalid.
  */
 export function connect(url: string, options: Options = {}): Repertory {
@@ -132,7 +132,7 @@ function isAddress(url: string): boolean {
   }
 }
 
-/** The text with U+FFFD for each half of an emoji, as a server reads it; no address can have one. */
+/** The text with U+FFFD for each lone surrogate, as the server reads it; URLs cannot have any. */
 function wellFormed(text: string): string {
   return text.replace(/\p{Surrogate}/gu, "\ufffd");
 }
@@ -146,7 +146,7 @@ function checkJson(args: Json): void {
   }
 }
 
-/** What a server returns, if it is what Repertory returns; its problem is thrown. */
+/** The data of an answer of Repertory; a problem or any other answer is thrown as an error. */
 async function answered<T extends object>(
   sent: Promise<{ data?: T; error?: unknown; response: Response }>,
   isOurs: (data: T) => boolean,
@@ -154,7 +154,7 @@ async function answered<T extends object>(
 ): Promise<T> {
   const { data, error, response } = await sent.catch((cause: unknown) => {
     if (signal?.aborted) throw signal.reason;
-    const isUnsent = cause instanceof TypeError; // as fetch reports it
+    const isUnsent = cause instanceof TypeError; // the error of fetch without a connection
     const what = isUnsent ? "The server cannot be reached; see that it runs there." : NO_SERVER;
     throw new RepertoryError(what, {}, cause);
   });

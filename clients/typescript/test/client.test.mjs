@@ -1,4 +1,4 @@
-// Against the real server that REPERTORY_URL and REPERTORY_TOKEN name; it serves examples/.
+// Tests against a real server of examples/, named by REPERTORY_URL and REPERTORY_TOKEN.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test } from "node:test";
@@ -15,7 +15,7 @@ async function refused(request) {
   return error;
 }
 
-/** Serve something else than Repertory for a moment. */
+/** Run a function while another server than Repertory answers its requests. */
 async function meanwhile(answer, run) {
   const server = createServer(answer);
   await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
@@ -27,7 +27,7 @@ async function meanwhile(answer, run) {
   }
 }
 
-test("a search has hits, and takes filters", async () => {
+test("a search returns hits and takes filters", async () => {
   const answer = await repertory.search("serch_notes");
   assert.equal(answer.results[0].toolId, "notes__search_notes");
   assert.ok(answer.results[0].confidence > 0.9);
@@ -36,14 +36,14 @@ test("a search has hits, and takes filters", async () => {
   assert.deepEqual(skills.results.map((hit) => hit.kind), ["skill", "skill"]);
 });
 
-test("many searches are answered in their order", async () => {
+test("several searches are answered in order", async () => {
   const queries = [{ q: "replace a leaked key" }, { q: "add_note", limit: 1 }];
   const [first, second] = await repertory.searchMany(queries);
   assert.equal(first.results[0].toolId, "skills/rotating-api-keys");
   assert.deepEqual(second.results.map((hit) => hit.toolName), ["add_note"]);
 });
 
-test("an item is whole, and a result is explained", async () => {
+test("an item is complete, and a result can be explained", async () => {
   const skill = await repertory.get("skills/rotating-api-keys");
   assert.match(skill.body, /^# Rotating API keys/m);
   const tool = await repertory.get("notes__add_note");
@@ -59,7 +59,7 @@ test("a tool is called", async () => {
   assert.equal((await repertory.call("notes__list_notes")).isError, false);
 });
 
-test("an error says which side failed, and what is wrong", async () => {
+test("an error says which side failed and why", async () => {
   const unknown = await refused(repertory.get("notes__ad_note"));
   assert.deepEqual([unknown.status, unknown.kind], [404, "UnknownItemError"]);
   assert.match(unknown.message, /did you mean notes__add_note/);
@@ -76,7 +76,7 @@ test("a wrong token is refused", async () => {
   assert.equal((await refused(stranger.search("note"))).status, 401);
 });
 
-test("what cannot be sent is the caller's, and says why", async () => {
+test("arguments or tokens that cannot be sent are the caller's error", async () => {
   const cycle = {};
   cycle.cycle = cycle;
   for (const wrong of [{ text: 5n }, cycle]) {
@@ -88,7 +88,7 @@ test("what cannot be sent is the caller's, and says why", async () => {
   assert.match(error.message, /token is invalid/);
 });
 
-test("half an emoji is read as one character", async () => {
+test("a lone surrogate is sent as U+FFFD", async () => {
   const half = "write down a note 🦉".slice(0, -1);
   assert.equal((await repertory.explain(half, "notes__add_note")).hit.toolId, "notes__add_note");
   for (const ask of [() => repertory.get(half), () => repertory.call(half)]) {
@@ -96,7 +96,7 @@ test("half an emoji is read as one character", async () => {
   }
 });
 
-test("every operation is there", async () => {
+test("`api` reaches every operation", async () => {
   const { data, error } = await repertory.api.GET("/v1/items", {
     params: { query: { kind: ["tool"], server: ["notes"], limit: 2 } },
   });
@@ -105,7 +105,7 @@ test("every operation is there", async () => {
   assert.ok(data.total > 2);
 });
 
-test("what is no server, or none at all, is an error of its own", async () => {
+test("an unreachable server and another kind of server are reported", async () => {
   await meanwhile((_, response) => response.end("<html>"), async (other) => {
     const error = await refused(connect(other).search("note"));
     assert.match(error.message, /not a Repertory server/);
@@ -119,7 +119,7 @@ test("what is no server, or none at all, is an error of its own", async () => {
   assert.match(away.message, /cannot be reached/);
 });
 
-test("what another server answers is no answer", async () => {
+test("JSON of another server is not returned as an answer", async () => {
   for (const body of ['{"a": 1}', "null", "[]", '"x"', '{"answers": null}']) {
     await meanwhile((_, response) => response.end(body), async (other) => {
       const stranger = connect(other);
@@ -139,7 +139,7 @@ test("what another server answers is no answer", async () => {
   }
 });
 
-test("a proxy without its server, and an address that is none, are named", async () => {
+test("a proxy without its server and an invalid URL are reported", async () => {
   for (const status of [502, 503, 504]) {
     await meanwhile((_, response) => response.writeHead(status).end("<html>"), async (other) => {
       const error = await refused(connect(other).search("note"));
@@ -154,7 +154,7 @@ test("a proxy without its server, and an address that is none, are named", async
   }
 });
 
-test("a request can be ended early, with the caller's own reason", async () => {
+test("an aborted request rejects with the caller's reason", async () => {
   await meanwhile(() => {}, async (hanging) => {
     const reason = new Error("no time");
     const ended = new AbortController();

@@ -1,4 +1,4 @@
-// Compiled, never run: what the types allow, and what they do not.
+// Compiled but never run: uses that the types allow, and uses that they reject.
 import { connect, RepertoryError, type Answer, type Hit, type Item, type Kind } from "repertory-client";
 
 const repertory = connect("http://127.0.0.1:7700");
