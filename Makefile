@@ -20,7 +20,7 @@ SBOM = $(BIN)/uv tool run --quiet --from 'cyclonedx-bom>=7.1,<8' cyclonedx-py re
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check client mutants bench sizes eval lures train docs links lock sbom dist screenshots clean
+.PHONY: help install demo test check client mutants bench sizes bench-million eval lures train docs links lock sbom dist screenshots clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,9 @@ bench: install ## Measure the speed: print a table, write benchmarks/results.jso
 sizes: install ## Measure what ITEMS items cost, write docs/sizing.md and benchmarks/sizes.json
 	@$(BIN)/python -m benchmarks.sizes embedded $(or $(ITEMS),10000)
 	@$(BIN)/python -m benchmarks.sizes team $(or $(ITEMS),10000)
+
+bench-million: ## The same of 1,000,000 items
+	@$(MAKE) sizes ITEMS=1000000
 
 # The first run takes half an hour; .eval keeps the embeddings.
 eval: install ## Measure the ranking on the public data in DATA, write benchmarks/RESULTS.md
