@@ -1,8 +1,8 @@
 """The rows for training the encoder: a query, its item, and a hard negative.
 
 Each pass contains all queries, all triggers, and a sample of unique item names with the errors that
-people make. Each pass draws anew the negative of a row, the texts of its items, and the form of its
-trigger.
+people make. In each pass, the negative of a row, the texts of its items, and the form of its
+trigger are chosen again at random.
 """
 
 import random

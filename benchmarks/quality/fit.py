@@ -1,10 +1,10 @@
 """Fit the weights of ``search.evidence``: `python -m benchmarks.quality.fit DATA`.
 
 The same weights must rank the right items of labelled queries first and give the probability that
-a judged item is good. The loss is therefore the sum of two negative log likelihoods, each averaged
-over the queries or pairs of a set: that of the right items among the candidates of their query
-(softmax, ListNet's top one), and that of the judged grades (logistic). The log odds of the second
-are the weighted sum of the first times a scale.
+a judged item is good. The loss is therefore a sum of negative log likelihoods, averaged over the
+queries or pairs of each set. For labelled queries, it is the likelihood of the right items among
+the candidates (softmax, ListNet's top one). For judged pairs, it is the likelihood of the grades
+(logistic), whose log odds are the same weighted sum times a scale.
 
 Two changes are made by hand: the weight of a different action is at most -0.4, and the bias is
 divided between words and the model's calibration.

@@ -26,7 +26,7 @@ def no_model() -> EmbeddingEngine:
     raise ModelError("There is no model.")
 
 
-def tool(item_id: str, description: str = "", **fields: Any) -> Item:  # noqa: ANN401 - of any type
+def tool(item_id: str, description: str = "", **fields: Any) -> Item:  # noqa: ANN401 - fields of any type
     """A tool with an id of the form ``server__name``; ``fields`` override its other fields."""
     server, _, name = item_id.partition("__")
     item = Item(

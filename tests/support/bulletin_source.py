@@ -34,7 +34,7 @@ class Board:
             listener()
 
     def read(self) -> list[str]:
-        """Return the bulletins."""
+        """The current bulletins; raises SourceError if the board is closed."""
         if self.is_closed:
             raise SourceError("The board is closed.")
         return self._bulletins

@@ -52,7 +52,7 @@ class Engine:
         return _run([*self._compose, "--env-file", os.devnull, *map(str, arguments)], settings)
 
     def has(self, image: str) -> bool:
-        """Whether the engine holds an image."""
+        """Whether an image is available locally."""
         return _fault([self.program, "image", "inspect", image]) == ""
 
     def can_have(self, image: str) -> bool:

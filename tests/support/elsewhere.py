@@ -184,7 +184,7 @@ class Web:
     def published(self) -> Iterator[str]:
         """Serve the content; yields the URL."""
         # Only a plain function becomes a method of the handler class; a bound method would not.
-        with serving(lambda request: self._answer(request)) as url:  # noqa: PLW0108 - as above
+        with serving(lambda request: self._answer(request)) as url:  # noqa: PLW0108
             yield url
 
     def _answer(self, request: BaseHTTPRequestHandler) -> None:

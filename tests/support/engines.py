@@ -17,7 +17,7 @@ from tests.support.query_service import MODEL
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_engines() -> Iterator[None]:
-    """Load the packaged model only once; other models are loaded anew each time."""
+    """Load the packaged model only once; other models are loaded on every call."""
     engines: dict[bool, EmbeddingEngine] = {}
     loading = threading.Lock()
 

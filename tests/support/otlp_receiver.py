@@ -112,7 +112,7 @@ def _spans(request: Any) -> Iterator[Seen]:  # noqa: ANN401 - generated classes
                 )
 
 
-def _metrics(request: Any) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:  # noqa: ANN401 - as above
+def _metrics(request: Any) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:  # noqa: ANN401 - generated classes
     found = {}
     for group in request.resource_metrics:
         for scope in group.scope_metrics:
@@ -125,10 +125,10 @@ def _metrics(request: Any) -> dict[str, dict[tuple[tuple[str, str], ...], float]
     return found
 
 
-def _value(point: Any) -> float:  # noqa: ANN401 - as above
+def _value(point: Any) -> float:  # noqa: ANN401 - generated classes
     kind = hasattr(point, "as_double") and point.WhichOneof("value")
     return float(getattr(point, kind) if kind else point.count)
 
 
-def _attributes(found: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
+def _attributes(found: Any) -> dict[str, Any]:  # noqa: ANN401 - generated classes
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in found}

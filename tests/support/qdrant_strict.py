@@ -20,7 +20,7 @@ LIMITS = {
 
 
 class StrictMode:
-    """The limits of a collection; there are none unless strict mode is enabled."""
+    """The limits of a collection, which apply only if strict mode is enabled."""
 
     def __init__(self, settings: Json) -> None:
         settings = dict(settings or {})

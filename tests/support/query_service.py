@@ -154,6 +154,6 @@ def rpc(client: TestClient, method: str, path: str = "/mcp", /, **params: object
     return client.post(path, json=message)
 
 
-def use_tool(client: TestClient, tool: str, path: str = "/mcp", /, **arguments: object) -> Any:  # noqa: ANN401 - as above
+def use_tool(client: TestClient, tool: str, path: str = "/mcp", /, **arguments: object) -> Any:  # noqa: ANN401 - of httpx or httpx2
     """Call a tool at an MCP endpoint; returns the HTTP response."""
     return rpc(client, "tools/call", path, name=tool, arguments=arguments)

@@ -107,7 +107,7 @@ class SteeredTeam:
         self.start()
 
     def close(self) -> None:
-        """Close what is open; the team is not used afterwards."""
+        """Close the cache; the team cannot be used afterwards."""
         self.cache.close()
 
     def start(self) -> None:
@@ -200,7 +200,7 @@ class SteeredTeam:
 
     @property
     def active(self) -> str:
-        """The name of the active collection; empty if there is none."""
+        """The name of the active collection; empty if missing."""
         return self.store.alias(NAMESPACE) or ""
 
     def indexed(self) -> set[str]:

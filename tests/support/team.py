@@ -98,7 +98,7 @@ class Team:
 
     @property
     def active(self) -> str:
-        """The name of the active collection; empty if there is none."""
+        """The name of the active collection; empty if missing."""
         return QdrantStore(self.qdrant_url).alias("repertory") or ""
 
     def skill(self, name: str, description: str, body: str = "") -> Path:

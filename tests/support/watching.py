@@ -119,6 +119,6 @@ class Watching:
         return empty | self.board.reports().get("watch", {})
 
     def error(self, source: str = "team") -> str:
-        """The error of a source; empty if there is none."""
+        """The error of a source; empty without an error."""
         found: Iterable[dict[str, Any]] = self.status.get("sources", ())
         return next((one["error"] for one in found if one["name"] == source), "")

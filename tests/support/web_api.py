@@ -169,7 +169,7 @@ def _odd(app: FastAPI) -> None:
 
     @app.get("/slow")
     async def slow() -> StreamingResponse:
-        async def drip() -> Any:  # noqa: ANN401 - an async generator
+        async def drip() -> Any:  # noqa: ANN401 - an asynchronous generator
             while True:
                 yield b" "
                 await asyncio.sleep(0.05)

@@ -9,7 +9,7 @@ SAYS_NOTHING = re.compile(r"(image|photo|picture|logo|.*\.(png|jpe?g|gif|svg|web
 
 
 class Images(HTMLParser):
-    """Collects the line and the source of each image without a useful text alternative."""
+    """Collects the line and the source of each image that a screen reader could not describe."""
 
     def __init__(self) -> None:
         super().__init__()
