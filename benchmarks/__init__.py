@@ -1,1 +1,4 @@
-"""Speed, each figure compared with a floor or a peer in the same run; ranking in ``quality``."""
+"""Benchmarks of speed, each compared with a floor or a peer in the same run.
+
+The benchmarks of ranking are in ``quality``.
+"""

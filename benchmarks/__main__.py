@@ -1,4 +1,4 @@
-"""Runs every benchmark, prints a table, and writes ``benchmarks/results.json``."""
+"""Run every benchmark, print a table, and write ``benchmarks/results.json``."""
 
 import platform
 import sys
@@ -24,7 +24,7 @@ from benchmarks import (
 )
 from benchmarks.measure import Figure
 
-# All others use the project and index that the first one leaves in the folder.
+# Others use the project and the index that the first benchmark leaves in the folder.
 BENCHMARKS = (
     indexing,
     searching,
@@ -41,7 +41,7 @@ RESULTS = Path(__file__).with_name("results.json")
 
 
 def main() -> int:
-    """Run all; the exit code is 1 if a target was missed."""
+    """Run all benchmarks; the exit code is 1 if a target was missed."""
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory(prefix="repertory-bench-") as name:
         folder = Path(name)

@@ -1,4 +1,4 @@
-"""The embedding engine against sentence-transformers, and against ONNX Runtime fed by hand."""
+"""The embedding engine compared with sentence-transformers and with plain ONNX Runtime."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,8 +22,8 @@ THREADS = 2
 
 
 def run(data: Path) -> list[Figure]:
-    """Embed real texts with each engine alternately."""
-    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - torch, only here
+    """Embed real texts with each engine in turn."""
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - loads torch
 
     texts = [f"{name}: {text}" for name, text in descriptions(TEXTS)]
     engine = load_engine(MODEL, "cpu", data)

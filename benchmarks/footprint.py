@@ -26,7 +26,7 @@ from benchmarks.texts import questions
 from tests.support.ports import free_port
 from tests.support.query_service import bearer
 
-MEMORY = 250.0  # megabytes at most
+MEMORY = 250.0  # maximum megabytes
 START = 1.0  # maximum seconds
 STARTS = 5
 SEARCHES = 20
@@ -47,7 +47,7 @@ BARE = """
 
 
 class Started(NamedTuple):
-    """A server that answers, and its startup time in seconds."""
+    """A running server, and the seconds until it accepted a connection and until it answered."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -128,7 +128,7 @@ def _served(project: Path, variables: dict[str, str]) -> Iterator[Started]:
 def _run(
     command: Sequence[str], project: Path, variables: dict[str, str] | None
 ) -> Iterator[Started]:
-    """Run a command, to which the port is appended, and yield the server when it answers."""
+    """Run a command with a port appended, and yield the server once it answers."""
     port = free_port()
     began = time.perf_counter()
     process = subprocess.Popen(
@@ -164,7 +164,7 @@ def _token(project: Path, variables: dict[str, str]) -> str:
 
 
 def _wait_until_indexed(port: int, token: str) -> None:
-    """Wait until every source was read, nothing is pending, and nothing changes."""
+    """Wait until there are items, nothing is pending, and nothing changes for a while."""
     end = time.monotonic() + TIMEOUT_S
     last, since = None, time.monotonic()
     while last is None or time.monotonic() - since < SETTLED_S:
@@ -178,7 +178,7 @@ def _wait_until_indexed(port: int, token: str) -> None:
 
 
 def _get(port: int, target: str, token: str = "") -> tuple[int, Any]:
-    """The status and the content at an address."""
+    """Send a GET request; returns the status and the parsed JSON."""
     headers = bearer(token) if token else {}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
     try:

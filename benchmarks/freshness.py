@@ -1,4 +1,7 @@
-"""From a save to its first hit, against the minimum: an event, an embedding and a write."""
+"""The time from a save to its first hit, compared with the minimum work of a save.
+
+The minimum work is to receive a file event, embed the text, and write the point.
+"""
 
 import http.client
 import json
@@ -37,7 +40,7 @@ TIMEOUT_S = 300.0
 
 
 def run(folder: Path) -> list[Figure]:
-    """Save skills in a team's folder, and in the folder that the indexing benchmark left."""
+    """Save skills in a team's folder, and in the project of the indexing benchmark."""
     chosen = random.Random(3)
     team, floor = _team(folder, chosen)
     large = _embedded(folder, chosen)
@@ -80,7 +83,7 @@ def run(folder: Path) -> list[Figure]:
 
 
 def _team(folder: Path, chosen: random.Random) -> tuple[list[float], list[float]]:
-    """The seconds of saves in a team's folder, alternating with the minimum work of a save."""
+    """The seconds of saves in a team's folder and of the minimum work, measured in turn."""
     taken: list[float] = []
     floor: list[float] = []
     team = Team(program=COMMAND)
@@ -96,7 +99,7 @@ def _team(folder: Path, chosen: random.Random) -> tuple[list[float], list[float]
 
 
 def _embedded(folder: Path, chosen: random.Random) -> list[float]:
-    """The seconds of saves in an index of many items."""
+    """The seconds of saves in the large project of the indexing benchmark."""
     project = folder / "project"
     cli = Cli(folder, folder / "data")
     cli.environment["REPERTORY_SEARCH_MODEL"] = MODEL
@@ -110,9 +113,17 @@ def _embedded(folder: Path, chosen: random.Random) -> list[float]:
 def until_found(
     project: Path, port: int, number: int, chosen: random.Random, token: str = ""
 ) -> float:
-    """Save a skill with a unique word, and search for it until it is found; the seconds.
+    """Save a skill with a unique word, and search for it until it is found.
 
-    ``token`` is needed for a user's own server only.
+    Args:
+        project: The watched folder.
+        port: The port of the server.
+        number: The number of the save, which becomes part of the skill's name.
+        chosen: The source of random words.
+        token: The token, which only a user's own server requires.
+
+    Returns:
+        The seconds until the skill was found.
     """
     word, name = _word(chosen), f"saved-{number}"
     headers = bearer(token) if token else {}
@@ -138,9 +149,9 @@ def until_found(
 
 @contextmanager
 def _floor(folder: Path, qdrant_url: str) -> Iterator[Callable[[str], float]]:
-    """Yield a function that receives, embeds and writes one save, and returns its seconds."""
+    """Yield a function that does the minimum work of one save and returns its seconds."""
     watched = folder / "watched"
-    save_skill(watched, "saved", "")  # must exist already: the observer notices new folders late
+    save_skill(watched, "saved", "")  # created early, since the observer notices new folders late
     engine = load_engine(MODEL, "cpu", folder / "data")
     saved = threading.Event()
     observer = Observer()
@@ -167,8 +178,8 @@ class _Saved(FileSystemEventHandler):
     def __init__(self, saved: threading.Event) -> None:
         self._saved = saved
 
-    def on_moved(self, event: FileSystemEvent) -> None:  # noqa: ARG002 - as in the base
-        """Note that a file was saved."""
+    def on_moved(self, event: FileSystemEvent) -> None:  # noqa: ARG002 - as in the base class
+        """Signal that a file was saved."""
         self._saved.set()
 
 
@@ -193,5 +204,5 @@ def _sentence(word: str) -> str:
 
 
 def _word(chosen: random.Random) -> str:
-    """A pronounceable word that occurs in no text."""
+    """A random pronounceable word that practically never occurs in other texts."""
     return "".join(chosen.choice("bdfgklmnprstvz") + chosen.choice("aeiou") for _ in range(6))

@@ -1,4 +1,4 @@
-"""Indexing without changes compared with the first run, both through the command."""
+"""`repertory index` without changes, compared with its first run."""
 
 import json
 import subprocess
@@ -16,7 +16,10 @@ MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 def prepare(folder: Path) -> None:
-    """Write a project of 10,000 tools; its file separates it from any enclosing repository."""
+    """Write a project of 10,000 tools.
+
+    The project file separates it from any enclosing repository.
+    """
     write_tools(folder / "project" / "tools", ITEMS)
     (folder / "project" / PROJECT_FILE).touch()
 
@@ -35,7 +38,7 @@ def index(folder: Path, project: str = "project") -> dict[str, Any]:
 
 
 def environment(folder: Path, data: str = "data") -> dict[str, str]:
-    """The environment of a command in a project: its data directory and its model."""
+    """The environment variables of a command, with its data directory and its model."""
     return processes.environment(folder) | {
         "REPERTORY_DATA_DIR": str(folder / data),
         "REPERTORY_SEARCH_MODEL": MODEL,
@@ -43,7 +46,7 @@ def environment(folder: Path, data: str = "data") -> dict[str, str]:
 
 
 def run(folder: Path) -> list[Figure]:
-    """Index 10,000 tools twice; the other benchmarks use the project and its index."""
+    """Index 10,000 tools four times; other benchmarks use the project and its index."""
     prepare(folder)
     results: list[dict[str, Any]] = []
     first, *again = (seconds(lambda: results.append(index(folder))) for _ in range(4))

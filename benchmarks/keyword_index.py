@@ -2,8 +2,8 @@
 
 python -m benchmarks.keyword_index 100000
 
-It prints processor time, and the additional memory that the index takes in the process. The
-items are synthetic; see ``synthetic.py``.
+It prints processor times, and the memory that the index adds to the process. The items are
+synthetic; see ``synthetic.py``.
 """
 
 import os
@@ -86,7 +86,7 @@ def _built(
 
 
 def _shown(spent: list[float]) -> str:
-    """The median and the maximum; the maximum is usually the first one or a merge of segments."""
+    """The median and the maximum, which is usually the first call or a merge of segments."""
     return f"{statistics.median(spent) * 1e3:.1f} ms, {max(spent) * 1e3:.0f} at most"
 
 

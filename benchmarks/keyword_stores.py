@@ -2,9 +2,9 @@
 
     python -m benchmarks.keyword_stores 100000
 
-measures the same items and queries in each: the time of a search, and of saving an item until it is
-searchable. A search finds the 60 best items and the weight of every term of the query in twice as
-many candidates, as the ranking needs. ``REPERTORY_TEST_QDRANT_URL`` adds a Qdrant server. tantivy
+measures the same items and queries in each store: the time of a search, and the time until a saved
+item is searchable. A search finds the 60 best items and, as the ranking needs, the weights of the
+query's terms in 120 candidates. ``REPERTORY_TEST_QDRANT_URL`` adds a Qdrant server. tantivy
 is measured if it is installed (``pip install tantivy``); it does not return the weights.
 """
 
@@ -46,7 +46,7 @@ def main(count: int) -> None:
     """Measure all stores, and print a line for each."""
     held = list(items(count, seed=1))
     saved = list(items(SAVES, seed=9))
-    for item in saved[: SAVES // 2]:  # half of them replace others
+    for item in saved[: SAVES // 2]:  # half of the saved items replace existing ones
         saved[saved.index(item)] = msgspec.structs.replace(item, id=held[len(item.id)].id)
     index, seconds = _built(held)
     asked = [_terms(index, text) for text in questions(SEARCHES)]
@@ -77,7 +77,7 @@ class _Segments:
         self._index = index
 
     def search(self, text: str) -> None:
-        """The best rows, and the weights of these and an equal number of others."""
+        """Find the best rows, and the weights of these and of as many other rows."""
         matches = self._index.match(text)
         rows = matches.best(MAX_BY_MEANING)
         others = np.linspace(0, self._index.rows - 1, MAX_BY_MEANING).astype(np.int64)
@@ -93,13 +93,13 @@ class _Edge:
         self._shard.optimize()
 
     def best(self, words: Words, _: Sequence[UUID] = ()) -> list[Any]:
-        """Only the best points, as if this process already had the words of all candidates."""
+        """The ids of the best points, without the words that the ranking needs."""
         asked = edge.Query.Nearest(edge.SparseVector(**words), using="words")
         request = edge.QueryRequest(limit=MAX_BY_MEANING, query=asked, with_payload=["hash"])
         return [point.id for point in self._shard.query(request)]
 
     def search(self, words: Words, others: Ids) -> None:
-        """The best points, then the words of these and of the others."""
+        """Find the best points, then read the words of these and of the others."""
         ids = [*self.best(words), *others]
         for record in self._shard.retrieve(ids, with_payload=["entry"], with_vector=True):
             vector: Any = record.vector
@@ -132,18 +132,18 @@ class _Server:
             self._write(held[start : start + PORTION])
 
     def clear(self) -> None:
-        """Delete the collection, because the server belongs to the user."""
+        """Delete the collection, so that nothing remains on the user's server."""
         self._call("DELETE", "/collections/bench_words")
 
     def best(self, words: Words, _: Sequence[UUID] = ()) -> list[Any]:
-        """As ``_Edge.best``, in one request."""
+        """The same as ``_Edge.best``, in one request."""
         body = {"query": words, "using": "words", "limit": MAX_BY_MEANING, "with_payload": ["hash"]}
         batch = "/collections/bench_words/points/query/batch"
         found = self._call("POST", batch, {"searches": [body]})
         return [point["id"] for point in found[0]["points"]]
 
     def search(self, words: Words, others: Ids) -> None:
-        """As ``_Edge.search``, in two requests."""
+        """The same as ``_Edge.search``, in two requests."""
         ids = [*self.best(words), *map(str, others)]
         both = {"ids": ids, "with_payload": ["entry"], "with_vector": ["words"]}
         for point in self._call("POST", "/collections/bench_words/points", both):
@@ -185,7 +185,7 @@ def _compare(
 
 def _tantivy(held: Sequence[Item], saved: Sequence[Item]) -> None:
     try:
-        # An optional dependency of this comparison.
+        # tantivy is optional.
         import tantivy  # type: ignore[import-not-found]  # noqa: PLC0415
     except ImportError:
         return
@@ -269,7 +269,7 @@ def _writes(save: Callable[[Item], None], saved: Sequence[Item]) -> list[float]:
 
 
 def _times(works: Sequence[Callable[[], object]]) -> list[float]:
-    """The time of each work in milliseconds, except the first fifth, which only warms up."""
+    """The milliseconds of each call, without the first fifth, which only warms up."""
     times = []
     for work in works:
         began = time.perf_counter()

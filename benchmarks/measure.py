@@ -1,4 +1,4 @@
-"""Timing, and the figure of a benchmark."""
+"""The timing of calls, and the result type of the benchmarks."""
 
 import gc
 import statistics
@@ -9,12 +9,12 @@ import msgspec
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure: ours and that of the floor or peer it is compared with.
+    """One measured value of Repertory, and the value of the floor or peer to compare it with.
 
     Attributes:
         name: The measured work.
-        ours: Its time, its rate, or its memory.
-        other: The same value of the floor or the peer.
+        ours: Repertory's time, rate, memory, or number of tokens.
+        other: The value of the floor or the peer.
         against: The floor or the peer, in words.
         unit: ``s``, ``ms``, ``MB``, ``tokens``, ``texts/s`` or ``requests/s``.
         target: The required ratio ours / other.
@@ -31,7 +31,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ratio(self) -> float:
-        """Ours divided by the other's."""
+        """Repertory's value divided by the other value."""
         return self.ours / self.other
 
     @property
@@ -49,7 +49,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def medians(works: Sequence[Callable[[], object]], rounds: int) -> list[float]:
-    """The median time of each, measured alternately so that a slow moment affects all alike."""
+    """The median seconds of each call, measured in turn so that slow moments affect all alike."""
     taken: list[list[float]] = [[] for _ in works]
     for _ in range(rounds):
         for place, work in enumerate(works):

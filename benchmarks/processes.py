@@ -1,4 +1,4 @@
-"""The environment, the end, and the CPU time and memory of processes."""
+"""The environment variables, termination, CPU time, and memory of processes."""
 
 import os
 import subprocess
@@ -12,13 +12,16 @@ OWN_PREFIXES = ("REPERTORY_", "TOOLSCRIPT_")  # prefixes of variables that would
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The variables of this process without the user's settings; ``folder`` replaces these."""
+    """This process's environment variables without the user's settings.
+
+    The configuration directory is a missing one below ``folder``.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OWN_PREFIXES)}
     return kept | {"XDG_CONFIG_HOME": str(folder / "no-configuration")}
 
 
 def end(process: subprocess.Popen[bytes], timeout_s: float) -> None:
-    """Ask a process to end, and kill it if it has not ended in time."""
+    """Terminate a process, and kill it after a timeout."""
     process.terminate()
     try:
         process.wait(timeout_s)
@@ -44,7 +47,7 @@ def usage(pid: int) -> Usage:
     cpu, memory = 0.0, 0.0
     root = psutil.Process(pid)
     for one in (root, *root.children(recursive=True)):
-        with suppress(psutil.NoSuchProcess):  # it has exited meanwhile
-            cpu += sum(one.cpu_times()[:4])  # its own time and that of exited children
+        with suppress(psutil.NoSuchProcess):  # it may have exited in the meantime
+            cpu += sum(one.cpu_times()[:4])  # including the time of exited children
             memory += one.memory_info().rss / 1e6
     return Usage(cpu, memory)

@@ -1,6 +1,6 @@
 """Project search compared with Fuse.js, on the same files and queries.
 
-Fuse.js comes from npm once, into the user's cache folder; Node runs it.
+Fuse.js is installed once from npm into the user's cache folder, and runs in Node.
 """
 
 import http.client
@@ -26,10 +26,10 @@ from benchmarks.texts import documented
 FILES = 10_000
 LENGTH = 5_000  # characters per file
 QUERIES = 100
-QUERIES_OF_FUSE = 10  # each takes seconds
+QUERIES_OF_FUSE = 10  # few, since each takes seconds
 TARGET = 50.0  # milliseconds
 FUSE = "fuse.js@7"
-NO_MODEL = "no/such-model"  # keywords are enough, and embedding 10,000 files takes long
+NO_MODEL = "no/such-model"  # project search needs no model, and embedding takes long
 
 
 def run(folder: Path) -> list[Figure]:
@@ -60,7 +60,7 @@ def run(folder: Path) -> list[Figure]:
 
 
 def _write(project: Path) -> list[dict[str, str]]:
-    """Write the files, and return them as Fuse.js takes them."""
+    """Write the files, and return them in the form that Fuse.js expects."""
     chosen, pool = random.Random(5), documented()
     project.mkdir(parents=True)
     files = []
@@ -76,7 +76,7 @@ def _write(project: Path) -> list[dict[str, str]]:
 
 
 def _queries(files: Sequence[dict[str, str]]) -> tuple[list[str], list[str]]:
-    """One to three adjacent words of some file, and the same misspelt."""
+    """Queries of one to three adjacent words of a file, and the same queries misspelt."""
     chosen = random.Random(6)
     exact: list[str] = []
     fuzzy: list[str] = []
@@ -124,7 +124,7 @@ def _p50(ask: Callable[..., None], exact: Sequence[str], fuzzy: Sequence[str]) -
     """The median response time in milliseconds, by mode."""
     medians = {}
     for mode, queries in (("exact", exact), ("fuzzy", fuzzy)):
-        ask(queries[0], is_fuzzy=mode == "fuzzy")  # not measured: the texts are read
+        ask(queries[0], is_fuzzy=mode == "fuzzy")  # not measured: the first call reads the texts
         taken = []
         for text in queries:
             began = time.perf_counter()
@@ -137,7 +137,7 @@ def _p50(ask: Callable[..., None], exact: Sequence[str], fuzzy: Sequence[str]) -
 def _fuse(
     place: Path, files: Sequence[dict[str, str]], exact: Sequence[str], fuzzy: Sequence[str]
 ) -> dict[str, float]:
-    """The median time of a search in milliseconds, by mode, as Node measures it."""
+    """The median milliseconds of a search, by mode, measured in Node."""
     modules = Path(platformdirs.user_cache_dir("repertory")) / "benchmarks"
     if not (modules / "node_modules" / "fuse.js").is_dir():
         modules.mkdir(parents=True, exist_ok=True)

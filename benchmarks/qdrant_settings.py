@@ -2,10 +2,10 @@
 
     python -m benchmarks.qdrant_settings 1000000
 
-The server is that of REPERTORY_TEST_QDRANT_URL; the collection is deleted at the end. The vectors
-are synthetic and lie around topics; see ``synthetic.py``. Searches run one after the other and
-request as many points as Repertory does. Times are the server's own, and recall is that of the 15
-nearest points.
+REPERTORY_TEST_QDRANT_URL names the server; the collection is deleted at the end. The vectors are
+synthetic and lie around topics; see ``synthetic.py``. Searches run one after the other and request
+as many points as Repertory does. Times are measured by the server. Recall is the share of the 15
+nearest points that are among the first 15 found.
 """
 
 import itertools
@@ -72,7 +72,7 @@ def main(points: int) -> None:
 
 
 def _filled(server: QdrantServer, points: int, queries: Vectors) -> list[set[int]]:
-    """Write the points, and return the nearest ones of each query."""
+    """Write the points, and return the ids of the points nearest to each query."""
     scores = np.full((len(queries), NEAREST), -1.0, np.float32)
     nearest = np.zeros((len(queries), NEAREST), np.int64)
     spent = 0.0
@@ -102,7 +102,7 @@ def _measure(url: str, queries: Vectors, exact: list[set[int]]) -> None:
         quantization = {"rescore": True, "oversampling": oversampling}
         params = {"hnsw_ef": ef, "quantization": quantization}
         taken, found = [], 0
-        for again in (False, True):  # the first round reads the vectors from the disk
+        for again in (False, True):  # only the second round counts; the first fills the disk cache
             for query, wanted in zip(queries, exact, strict=True):
                 body = {"query": query.tolist(), "limit": MAX_BY_MEANING, "params": params}
                 answer = client.post(f"/collections/{NAME}/points/query", json=body)

@@ -1,4 +1,4 @@
-"""``repertory serve`` with one more route, ``/embed``, which only embeds the query.
+"""``repertory serve`` with an additional route, ``/embed``, which only embeds the query.
 
 python -m benchmarks.query_server PROJECT DATA MODEL
 """
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def _with_embed(service: Service, settings: Settings, rates: Rates, _: Owner) -> Starlette:
-    """The server's application with the route, which needs no key."""
+    """The server's application with the additional route, which needs no key."""
     app = create_app(service, settings, rates)
     pool = Pool("embed", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
 

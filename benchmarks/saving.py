@@ -1,9 +1,9 @@
-"""The cost of a save in the process that watches a source, and the memory of the source.
+"""The cost of a save in the process that watches a source, and the memory that the source takes.
 
 python -m benchmarks.saving 10000
 
-It generates a folder of that many skills and prints the processor time, user and system, of the
-steps between a save and its job, and the resident memory. No worker runs.
+It generates a folder with this number of skills. It prints the processor time of the steps between
+a save and its job, and the resident memory. No worker runs.
 """
 
 import sys
@@ -28,7 +28,7 @@ from repertory.sources.skill_folders import SkillFolders
 
 SAVES = 20
 SLICE = 2_000
-SETTLED_S = 2.5  # files that were just written would be read again
+SETTLED_S = 2.5  # the wait before the first scan; a scan reads recently written files again
 
 T = TypeVar("T")
 
@@ -62,7 +62,7 @@ def main(number: int) -> None:
 
 
 def _save(root: Path, source: SkillFolders, scans: LatestScans, ledger: Ledger) -> None:
-    """Save some skills, one after the other, and find the differences."""
+    """Save some skills one by one, and compare each with the ledger."""
     for at in range(SAVES):
         path = root / "0" / f"skill-{at * 100}" / "SKILL.md"
         path.write_text(f"---\nname: skill-{at * 100}\ndescription: Is new.\n---\n")

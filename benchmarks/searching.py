@@ -1,4 +1,4 @@
-"""A search in one process, its ranking and its keyword arm, against embedding the query."""
+"""A search in one process and its keyword arm, compared with the embedding of the query."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,28 +19,29 @@ from repertory.settings import load
 
 ROUNDS = 200
 LARGE = 100_000
-RANKING = 2.0  # milliseconds at most
+RANKING = 2.0  # maximum milliseconds
 
 
 def run(folder: Path) -> list[Figure]:
-    """Search the index that the indexing benchmark left, and keyword indexes alone."""
+    """Search the index of the indexing benchmark, and separate keyword indexes."""
     engine = load_engine(MODEL, "cpu", folder / "data", queries_only=True)
     return [*searches(folder), *_keyword_arm(engine)]
 
 
 def searches(folder: Path) -> list[Figure]:
-    """Search the index that the indexing benchmark left."""
+    """Search the index of the indexing benchmark."""
     asked = questions(ROUNDS)
     project = folder / "project"
     settings = load({"data_dir": str(folder / "data"), "model": MODEL}, project, {})
     with Repertory(settings, project) as repertory, ThreadPoolExecutor(1) as reader:
-        # Uses the same session as searches: the weights of a second one would stay in the caches.
+        # The same model session as the searches: with a second one, each would evict the other's
+        # weights from the processor's caches.
         engine = repertory.embedding()
         keywords, collection = repertory.engine.keywords, repertory.engine.collection
         assert collection
 
         def both_arms(text: str) -> None:
-            """Run both arms in parallel as in a search, without the ranking."""
+            """Run both arms in parallel, as a search does, but without the ranking."""
             reading = reader.submit(lambda: keywords.match(text).best(MAX_BY_MEANING))
             collection.search(engine.embed_query(text), MAX_BY_MEANING)
             reading.result()
@@ -74,7 +75,7 @@ def searches(folder: Path) -> list[Figure]:
 
 
 def _keyword_arm(engine: EmbeddingEngine) -> list[Figure]:
-    """Search by words only, and change one item of many."""
+    """Search by words only, and update an index with one item."""
     asked = questions(ROUNDS)
     small, large = _keywords(ITEMS), _keywords(LARGE)
     one, two, three = cycle(asked), cycle(asked), cycle(asked)

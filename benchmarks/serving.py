@@ -1,4 +1,4 @@
-"""Concurrent searches over HTTP, against a handler of the same server that only embeds."""
+"""Concurrent searches over HTTP, compared with a route of the same server that only embeds."""
 
 import http.client
 import subprocess
@@ -20,18 +20,18 @@ from benchmarks.texts import questions
 CLIENTS = 16
 ROUNDS = 3
 READY_TIMEOUT_S = 60.0
-ROUND_S = 10.0  # seconds of searches in a round, and of embedding alone
+ROUND_S = 10.0  # seconds per route and round
 SINGLE_ROUND_S = 3.0  # the same for a single client
-QUESTIONS = 20_000  # more than are sent, so that no answer is cached
+QUESTIONS = 20_000  # more than are sent, so that no answer comes from a cache
 
 
 def run(folder: Path) -> list[Figure]:
-    """Send requests to a server for the index that the indexing benchmark left."""
+    """Send requests to a server for the index of the indexing benchmark."""
     asked = {route: cycle(dict.fromkeys(questions(QUESTIONS))) for route in ("/search", "/embed")}
     taken: dict[str, list[float]] = {"/search": [], "/embed": []}
     single: dict[str, list[float]] = {"/search": [], "/embed": []}
     with server(folder) as (_, port):
-        for route, texts in asked.items():  # not measured: the first of everything
+        for route, texts in asked.items():  # not measured: the first requests warm up
             ask(port, route, texts, 1.0)
         for _ in range(ROUNDS):
             for route, texts in asked.items():
@@ -75,10 +75,15 @@ def run(folder: Path) -> list[Figure]:
 def server(
     folder: Path, model: str = MODEL, seconds: float = READY_TIMEOUT_S
 ) -> Iterator[tuple[int, int]]:
-    """Run the server in a separate process, which clients do not slow down.
+    """Run the server in a separate process, so that the clients do not slow it down.
+
+    Args:
+        folder: The folder with the project and the data directory.
+        model: The embedding model.
+        seconds: The timeout for the server to become ready.
 
     Yields:
-        The id of its process, and its port, once it is ready, for which it has some seconds.
+        The process id and the port, once the server is ready.
     """
     command = [sys.executable, "-m", "benchmarks.query_server"]
     with subprocess.Popen(
@@ -98,7 +103,7 @@ def server(
 
 
 def wait_until_ready(port: int, seconds: float) -> None:
-    """Wait until every part of the server runs."""
+    """Wait until the server reports that it is ready."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=READY_TIMEOUT_S)
     end = time.monotonic() + seconds
     while True:
@@ -114,10 +119,10 @@ def wait_until_ready(port: int, seconds: float) -> None:
 def ask(
     port: int, route: str, texts: Iterator[str], duration: float, clients: int = CLIENTS
 ) -> list[float]:
-    """Send requests without pauses, each client on a persistent connection.
+    """Send requests without pauses; each client has a persistent connection.
 
     Returns:
-        The seconds that each answer took; an error ends the benchmark.
+        The seconds until each answer. An answer with an error ends the benchmark.
     """
     end = time.perf_counter() + duration
 

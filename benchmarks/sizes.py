@@ -1,11 +1,12 @@
-"""The cost of a catalogue by size: memory and CPU of each process, a save, a search, the build.
+"""The cost of a catalogue by size: memory, CPU time, and the time of saves, searches, and builds.
 
     python -m benchmarks.sizes embedded 10000
     python -m benchmarks.sizes team 100000
 
-The result replaces that of the same mode and size in ``benchmarks/sizes.json``, and the table in
-``docs/sizing.md`` is rewritten. A team runs real worker processes and a real Redis. Its Qdrant is
-the server of REPERTORY_TEST_QDRANT_URL, where our collections are deleted, or the stand-in.
+The result replaces an earlier one of the same mode and size in ``benchmarks/sizes.json``, and the
+table in ``docs/sizing.md`` is updated. A team runs real worker processes and a real Redis. Its
+Qdrant is the server given by REPERTORY_TEST_QDRANT_URL, where Repertory's collections are deleted,
+or the stand-in.
 """
 
 import argparse
@@ -39,12 +40,12 @@ from tests.support.builders import save_skill
 from tests.support.command_line import COMMAND
 from tests.support.team import Team
 
-SAVES = 10  # saves to measure time, and as many without searches to measure CPU
+SAVES = 10  # saves to measure time, and the same number without searches to measure CPU
 PAUSE_S = 2.0  # seconds after each save whose CPU is measured
-QUERIES = 20_000  # more than are sent, so that no answer is cached
-IDLE_S, IDLE_CPU = 5.0, 0.1  # seconds, and the share of a core that all idle processes may take
+QUERIES = 20_000  # more than are sent, so that no answer comes from a cache
+IDLE_S, IDLE_CPU = 5.0, 0.1  # seconds, and the share of a core that idle processes may use in total
 ROUNDS = 3
-ROUND_S = 3.0  # seconds of searches in a round, and of embedding alone
+ROUND_S = 3.0  # seconds of searches, and of embeddings, per round
 BUILD_TIMEOUT_S = 6 * 3_600.0
 POLL_INTERVAL_S = 1.0  # more frequent checks would add to the measured cost
 
@@ -64,7 +65,7 @@ def main() -> int:
 
 
 def embedded(folder: Path, items: int) -> Size:
-    """The server of one user: `repertory index`, then `repertory serve`."""
+    """Measure a single user's setup: `repertory index`, then `repertory serve`."""
     project = folder / "project"
     write_items(project, items)
     texts = _store_vectors(project, {"REPERTORY_DATA_DIR": str(folder / "data")})
@@ -78,7 +79,7 @@ def embedded(folder: Path, items: int) -> Size:
     taken: dict[str, list[float]] = {"/search": [], "/embed": []}
     with serving.server(folder, seconds=BUILD_TIMEOUT_S) as (pid, port):
         started = usage(pid)
-        serving.ask(port, "/embed", asked["/embed"], 1.0, clients=1)  # it loads its own model
+        serving.ask(port, "/embed", asked["/embed"], 1.0, clients=1)  # loads the route's own model
         _wait_until_idle({"serve": pid})
         spent = dict.fromkeys(asked, 0.0)
         for _ in range(ROUNDS):
@@ -114,7 +115,7 @@ def embedded(folder: Path, items: int) -> Size:
 
 
 def of_team(folder: Path, items: int) -> Size:
-    """The processes of a team's server."""
+    """Measure the processes of a team server."""
     url = os.environ.get("REPERTORY_TEST_QDRANT_URL")
     settings = {"REPERTORY_WATCH_RECONCILE": "60"}
     made = Team(url, workers=0, settings=settings, program=COMMAND)
@@ -136,7 +137,7 @@ def of_team(folder: Path, items: int) -> Size:
             ids["Qdrant"] = made.qdrant.pid
         built = {name: usage(pid) for name, pid in ids.items()}
         queries = cycle(questions(QUERIES))
-        serving.ask(made.port, "/search", queries, 1.0, clients=1)  # not measured: the first ones
+        serving.ask(made.port, "/search", queries, 1.0, clients=1)  # not measured: warms up
         _wait_until_idle(ids)
         spent = dict.fromkeys(ids, 0.0)
         embedding_cpu = 0.0
@@ -215,7 +216,7 @@ def _seconds_of_saves(project: Path, port: int) -> float:
 
 
 def _cpu_of_saves(project: Path, ids: Mapping[str, int]) -> dict[str, float]:
-    """The additional CPU seconds of one save in each process."""
+    """The CPU seconds of one save in each process, beyond its idle load."""
     chosen = random.Random(4)
     idle = _spent(ids, lambda: time.sleep(SAVES * PAUSE_S))
 
@@ -229,7 +230,7 @@ def _cpu_of_saves(project: Path, ids: Mapping[str, int]) -> dict[str, float]:
 
 
 def _wait_until_idle(ids: Mapping[str, int]) -> None:
-    """Wait until the startup work is done, which would otherwise count towards searches."""
+    """Wait until the startup work is done, so that it does not count towards searches."""
     while sum(_spent(ids, lambda: time.sleep(IDLE_S)).values()) > IDLE_CPU * IDLE_S:
         pass
 

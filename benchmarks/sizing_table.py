@@ -40,11 +40,11 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
         store: The vector store.
         items: The number of items.
         texts: The number of their vectors.
-        build_s: Seconds from vectors to an index; nothing is embedded.
+        build_s: Seconds to build the index from stored vectors, without embedding.
         processes: The resources of each process.
         save_s: Seconds from a save to its first hit, p50.
         search_ms: The time of a search over HTTP, one at a time, p50.
-        embedding_ms: The time of embedding its query alone, p50.
+        embedding_ms: The time of only embedding the query, p50.
         embedding_cpu: CPU seconds of embedding the query.
     """
 
@@ -61,7 +61,7 @@ class Size(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ratio(self) -> float:
-        """The search divided by its embedding."""
+        """The time of a search divided by the time of embedding its query."""
         return self.search_ms / self.embedding_ms
 
 
@@ -75,7 +75,7 @@ def read() -> list[Size]:
 
 
 def keep(size: Size) -> None:
-    """Store a result, replacing that of the same mode and size, and rewrite the table."""
+    """Store a result in place of an earlier one of the same mode and size; update the table."""
     others = [one for one in read() if (one.mode, one.items) != (size.mode, size.items)]
     sizes = sorted([*others, size], key=lambda one: (one.items, one.mode))
     rows = [{**msgspec.to_builtins(one), "ratio": one.ratio} for one in sizes]
@@ -84,14 +84,14 @@ def keep(size: Size) -> None:
 
 
 def with_table(document: str, sizes: list[Size]) -> str:
-    """The document with the table of these results."""
+    """Replace the table in a document by the table of these results."""
     before, _, rest = document.partition(_BEGIN)
     _, _, after = rest.partition(_END)
     return before + _BEGIN + table(sizes) + _END + after
 
 
 def table(sizes: list[Size]) -> str:
-    """The results as Markdown, a line for each process."""
+    """The results as a Markdown table with one line per process."""
     lines = []
     for size in sizes:
         facts = [

@@ -32,7 +32,7 @@ def main() -> int:
 
 
 def show_links(items: Mapping[str, Item]) -> None:
-    """Print each link, and their number."""
+    """Print each link, and the number of links by kind."""
     index = KeywordIndex.empty().updated((), items.values())
 
     def seen(ids: Sequence[str]) -> dict[str, Item]:
@@ -50,7 +50,7 @@ def show_links(items: Mapping[str, Item]) -> None:
 
 
 def show_format(skills: Sequence[Item]) -> None:
-    """Print how many skills violate the format, and how many have fields of other types."""
+    """Print how many skills violate the format, and how many have fields that were corrected."""
     wrong = Counter(defect(item).split(" ")[1] for item in skills if defect(item))
     changed = [
         item

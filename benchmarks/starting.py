@@ -42,7 +42,7 @@ BARE = """
 
 
 def run(folder: Path) -> list[Figure]:
-    """Start whole processes alternately."""
+    """Measure whole processes, each in turn with its bare counterpart."""
     return [_first(folder), _cold(folder), _help()]
 
 
@@ -74,9 +74,9 @@ def _first(folder: Path) -> Figure:
 
 
 def _cold(folder: Path) -> Figure:
-    """Search an index of many files, which are checked for changes and have none.
+    """Search an index of many files, which the command checks for changes first.
 
-    The vectors come from the index that the indexing benchmark left.
+    The vectors come from the cache of the indexing benchmark.
     """
     project = folder / "many"
     write_tools(project / "tools", ITEMS)

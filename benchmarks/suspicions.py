@@ -58,7 +58,7 @@ def report(name: str, items: Sequence[Item], lures: set[str]) -> bool:
 
 
 def _text(data: Path, lure: str) -> Item:
-    """A lure as an item, if it is not a skill because it has no front matter."""
+    """A lure that is not a valid skill, as an item with its whole text as body."""
     text = (data / lure / "SKILL.md").read_text("utf-8")
     return Item(id=lure, kind=Kind.SKILL, name=lure, source="skills", body=text)
 

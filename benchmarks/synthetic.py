@@ -1,8 +1,8 @@
-"""Many items with the statistics of real catalogues, and generated vectors.
+"""Generated items with the statistics of real catalogues, and generated vectors.
 
-The figures were fitted to 870 tools of real MCP servers and 2,155 real skills: lengths are
-log-normal, and the frequency of a word falls with its rank in three pieces. Every tenth item is a
-skill with a body.
+The parameters were fitted to 870 tools of real MCP servers and 2,155 real skills. Text lengths are
+log-normal; word frequencies follow a piecewise power law of the rank with three pieces. Every tenth
+item is a skill with a body.
 """
 
 import hashlib
@@ -24,15 +24,15 @@ from repertory.indexing.scan import scan_source
 from repertory.workspace import Workspace
 
 TOOLS_OF_A_SERVER = 36  # 870 tools of 24 servers
-SKILLS_SHARE = 10  # one item in this many
-# Mean and deviation of the logarithm of the number of words in a text; the median tool has 28.
+SKILLS_SHARE = 10  # one item in 10 is a skill
+# Mean and deviation of the logarithm of a text's number of words; the median tool has 28 words.
 TOOL_WORDS, SKILL_WORDS, BODY_WORDS = (3.32, 1.06), (2.87, 1.21), (6.3, 1.12)
 PARAMETER_WORDS = (2.0, 0.5)
 MAX_WORDS = 3_000
-NAME_PARTS = (2,) * 30 + (3,) * 42 + (4,) * 24 + (5,) * 4  # of 100 names
-VOCABULARY = 40_000  # words of the first items; larger catalogues have more
+NAME_PARTS = (2,) * 30 + (3,) * 42 + (4,) * 24 + (5,) * 4  # the number of parts of 100 names
+VOCABULARY = 40_000  # common words; NEW_WORDS adds more with each item
 NEW_WORDS = 0.4  # mean number of words unique to an item: identifiers, brands, typos
-CENTRES = 2_000  # topics around which the vectors are generated
+CENTRES = 2_000  # topics around which the vectors lie
 SPREAD = 0.7
 BATCH = 2_000  # vectors stored per write
 
@@ -57,7 +57,7 @@ def _vocabulary() -> tuple[list[str], list[float]]:
 
 
 def made_up(chosen: random.Random) -> Iterator[str]:
-    """Distinct pronounceable words."""
+    """Generate distinct pronounceable words without end."""
     seen: set[str] = set()
     while True:
         word = "".join(chosen.choices(_SYLLABLES, k=chosen.randint(2, 4)))
@@ -67,7 +67,7 @@ def made_up(chosen: random.Random) -> Iterator[str]:
 
 
 def write_items(project: Path, count: int) -> None:
-    """Write a project of ``count`` tools and skills."""
+    """Write a project with ``count`` tools and skills in total."""
     chosen = random.Random(1)
     skills = count // SKILLS_SHARE
     for number in range(skills):
@@ -85,7 +85,7 @@ def write_items(project: Path, count: int) -> None:
 
 
 def items(count: int, seed: int = 1) -> Iterator[Item]:
-    """Items like those of ``write_items``, without files."""
+    """Generate items like the ones that ``write_items`` writes, but without files."""
     chosen = random.Random(seed)
     for number in range(count):
         if number % SKILLS_SHARE == 0:
@@ -134,7 +134,7 @@ def _name(chosen: random.Random, separator: str, number: int) -> str:
 
 
 def _word(chosen: random.Random) -> str:
-    """A word for a name, not one of the most frequent ones, which are mostly function words."""
+    """A word for a name, except the most frequent words, which are mostly function words."""
     words, _ = _vocabulary()
     return words[int(100 * (len(words) / 100) ** chosen.random()) - 1]
 
@@ -155,7 +155,7 @@ def questions(count: int, seed: int = 2) -> list[str]:
 
 
 def store_vectors(workspace: Workspace, model: Model, cache: VectorCache) -> int:
-    """Store a vector for each text of a project as if embedded, and return their number."""
+    """Store a generated vector for each text of a project, and return the number of vectors."""
     keys = _keys(workspace, model)
     total = 0
     while batch := list(itertools.islice(keys, BATCH)):
@@ -173,7 +173,7 @@ def _keys(workspace: Workspace, model: Model) -> Iterator[bytes]:
 
 
 def vectors(keys: Iterable[bytes], dimension: int) -> NDArray[np.float32]:
-    """Unit vectors around some centres; equal keys give equal vectors."""
+    """Unit vectors around the topics; equal keys give equal vectors."""
     seeds = [int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) for key in keys]
     noise = np.stack([np.random.default_rng(seed).normal(size=dimension) for seed in seeds])
     made = _centres(dimension)[[seed % CENTRES for seed in seeds]] + SPREAD * noise

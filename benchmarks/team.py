@@ -1,6 +1,6 @@
-"""A team's search over HTTP, with Qdrant in another process, compared with embedding its query.
+"""A team's search over HTTP, with Qdrant in another process, compared with embedding the query.
 
-Qdrant is the server of REPERTORY_TEST_QDRANT_URL, or the stand-in, which behaves like Qdrant.
+Qdrant is the server given by REPERTORY_TEST_QDRANT_URL, or the stand-in.
 """
 
 import contextlib
@@ -22,11 +22,11 @@ from tests.support.command_line import COMMAND
 from tests.support.team import Team
 
 ROUNDS = 400
-FACTOR, ROOM_S = 1.6, 0.003  # target: a multiple of the query's embedding, plus a constant
+FACTOR, ROOM_S = 1.6, 0.003  # target: a multiple of the embedding time, plus a constant
 
 
 def run(folder: Path) -> list[Figure]:
-    """Search through a team's query service, whose Qdrant behaves like a real server."""
+    """Search through a team's query service."""
     engine = load_engine(MODEL, "cpu", folder / "data", queries_only=True)
     texts = cycle(dict.fromkeys(questions(QUESTIONS)))
     team = Team(os.environ.get("REPERTORY_TEST_QDRANT_URL"), program=COMMAND)
@@ -34,7 +34,7 @@ def run(folder: Path) -> list[Figure]:
         save_skill(team.project, f"{number}-{name[:80]}", json.dumps(text))
     with team:
         team.wait(lambda: team.get("/stats")["items"] >= SKILLS, TIMEOUT_S)
-        ask(team.port, "/search", texts, 1.0, clients=1)  # not measured: the first of everything
+        ask(team.port, "/search", texts, 1.0, clients=1)  # not measured: the first requests warm up
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", team.port)) as connection:
             works: list[Callable[[], object]] = [
                 lambda: get(connection, "/search", next(texts)),

@@ -1,4 +1,4 @@
-"""Real English texts available on every machine: the documentation of Python's library."""
+"""Real English texts available on every machine: the docstrings of Python's library and NumPy."""
 
 import importlib
 import inspect
@@ -28,7 +28,7 @@ numpy.fft""".split()  # noqa: SIM905 -- a list of literals would be harder to re
 def documented() -> tuple[tuple[str, str], ...]:
     """The name and the documentation of every function and class, in a fixed order."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of what is only listed here
+        warnings.simplefilter("ignore", DeprecationWarning)  # some listed modules are deprecated
         return _documented()
 
 
@@ -46,7 +46,10 @@ def _documented() -> tuple[tuple[str, str], ...]:
 
 
 def descriptions(count: int, seed: int = 1) -> list[tuple[str, str]]:
-    """Names and texts like those of tools, cut at 400 characters; if more are needed, pairs."""
+    """Names and texts similar to names and descriptions of tools.
+
+    Texts are cut at 400 characters. Once all are used, further ones combine two texts.
+    """
     chosen = random.Random(seed)
     pool = list(documented())
     chosen.shuffle(pool)
@@ -61,7 +64,7 @@ def _mixed(pool: list[tuple[str, str]], chosen: random.Random) -> Iterator[tuple
 
 
 def write_tools(folder: Path, count: int) -> None:
-    """Write JSON files that list ``count`` tools, spread over ten servers."""
+    """Write JSON files that list ``count`` tools in total, spread over ten servers."""
     folder.mkdir(parents=True, exist_ok=True)
     named = descriptions(count)
     for server in range(10):
@@ -84,7 +87,7 @@ def write_tools(folder: Path, count: int) -> None:
 
 
 def write_files(folder: Path, count: int) -> None:
-    """Write JSON files that a source of tools reads but that list no tools."""
+    """Write JSON files that a source of tools must read although they list no tools."""
     for number in range(count):
         file = folder / f"{number % 100}" / f"{number}.json"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +95,7 @@ def write_files(folder: Path, count: int) -> None:
 
 
 def questions(count: int) -> list[str]:
-    """Make queries: a few words of a text, some with two letters swapped."""
+    """Queries of a few adjacent words of a text; some have two letters swapped."""
     chosen = random.Random(2)
     asked = []
     for _, text in descriptions(count, seed=2):

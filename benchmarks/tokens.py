@@ -1,6 +1,6 @@
-"""The number of tokens of the MCP server's definitions and of the hits of a search.
+"""The number of tokens in the MCP server's tool definitions and in the hits of a search.
 
-They are counted with o200k_base, the vocabulary of GPT-4o, from the package rs-bpe.
+Tokens are counted with o200k_base, the vocabulary of GPT-4o, from the package rs-bpe.
 """
 
 import json
@@ -23,13 +23,13 @@ from tests.support.command_line import COMMAND
 
 MAX_DEFINITIONS = 450  # search, get and call, with the summary of the catalogue
 MAX_HITS = 200  # three hits
-# callbus 0.3.1 on the server of examples/servers, with `k` = 3; see NOTES.md.
+# Measured with callbus 0.3.1 on the server of examples/servers, with `k` = 3; see NOTES.md.
 CALLBUS_HITS = 481
 CALLBUS_QUERY = "write down a note"
 
 
 def run(folder: Path) -> list[Figure]:
-    """Query an MCP server of the example catalogue over stdio; empty without the tokenizer."""
+    """Query the MCP server of the example catalogue over stdio; empty without the tokenizer."""
     if find_spec("rs_bpe") is None:
         print("skipped: rs-bpe is not installed, or not built for this Python", file=sys.stderr)
         return []
@@ -45,14 +45,14 @@ def run(folder: Path) -> list[Figure]:
 
 
 def count(value: object) -> int:
-    """The tokens of a value as compact JSON."""
+    """The number of tokens of a value as compact JSON."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return int(_vocabulary().count(text))
 
 
 @cache
-def _vocabulary() -> Any:  # noqa: ANN401 - the package carries no types
-    from rs_bpe.bpe import openai  # noqa: PLC0415 - it may be missing
+def _vocabulary() -> Any:  # noqa: ANN401 - the package has no types
+    from rs_bpe.bpe import openai  # noqa: PLC0415 - optional package
 
     return openai.o200k_base()
 
@@ -89,7 +89,7 @@ async def _hits(client: Client, query: str, **more: float) -> int:
 
 
 def _plain(result: BaseModel) -> dict[str, Any]:
-    """A result as JSON, without fields that only the protocol's library adds."""
+    """A result as JSON, without the fields that the SDK adds."""
     plain = result.model_dump(by_alias=True, exclude_none=True, mode="json")
     return {name: value for name, value in plain.items() if name not in ("_meta", "resultType")}
 

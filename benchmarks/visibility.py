@@ -1,4 +1,4 @@
-"""A search by a caller with hidden sources, compared with one by a caller who sees all."""
+"""A search by a caller who may not see all sources, compared with one who may see all."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -47,7 +47,7 @@ class _Directions(EmbeddingEngine):
 
 
 def run(folder: Path) -> list[Figure]:
-    """Search ten sources, and nine of them."""
+    """Search ten sources, and a subset of nine."""
     engine = _Directions()
     items = [
         Item(id=name, kind=Kind.TOOL, name=name, source=f"s{at % SOURCES}", description=text)

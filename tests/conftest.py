@@ -1,4 +1,4 @@
-"""What tests of several folders share."""
+"""Fixtures and settings that tests of several folders share."""
 
 import os
 import signal
@@ -12,24 +12,25 @@ from tests.support.engines import shared_engines  # noqa: F401  # a fixture
 from tests.support.qdrant import qdrant_url  # noqa: F401  # a fixture
 from tests.support.redis_server import RedisProcess
 
-# No test asserts a time, and neither does a law. Everything else is as it was chosen.
+# Tests must not depend on the speed of the machine, so Hypothesis gets no deadline. All other
+# settings of the current profile stay in effect.
 settings.register_profile("untimed", parent=settings(), deadline=None)
 settings.load_profile("untimed")
 
-# What a shell starts in the background ignores Ctrl-C, and so would the programs that we test.
+# A shell makes background jobs ignore Ctrl-C, and the tested programs would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Run one test more at a time than there are processors: many wait most of the time."""
+    """Use one worker more than there are processors, since many tests mostly wait."""
     return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture
 def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A home directory that does not exist yet, without a configuration of the user."""
+    """A home directory that does not exist yet, so that the user's configuration is ignored."""
     home = tmp_path / "home"
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
@@ -38,13 +39,13 @@ def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def redis_process() -> Iterator[RedisProcess]:
-    """One Redis for all tests that leave it running."""
+    """A Redis server shared by all tests that do not stop it."""
     with RedisProcess() as server:
         yield server
 
 
 @pytest.fixture
 def redis_server(redis_process: RedisProcess) -> RedisProcess:
-    """A Redis that runs and is empty."""
+    """A running Redis server without data."""
     redis_process.flush()
     return redis_process

@@ -23,11 +23,11 @@ SOURCE_ROOTS = ("shared", "services", "workers")
 MIN_SCORE = 0.85
 DROPPED = {"override"}
 MOVED = {"property", "contextlib.contextmanager"}
-SURVIVED = {0, 5, 33}  # exit codes: all tests passed, or no test calls the function
+SURVIVED = {0, 5, 33}  # exit codes if all tests passed or no test calls the function
 
 
 def main() -> int:
-    """Run mutmut, list what survived, and fail below the score."""
+    """Run mutmut, list the surviving mutants, and fail if the score is too low."""
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
     parser.add_argument("modules", nargs="*", help="such as `ledger`; without any, all of them")
     parser.add_argument("--children", type=int, default=os.cpu_count(), help="tests at a time")
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def stage() -> None:
-    """Update the copy; files that are the same keep their time, so that their results are kept."""
+    """Update the copy. Unchanged files are not rewritten, so that their results stay valid."""
     mutated = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mutmut"]["only_mutate"]
     wanted = {Path("pyproject.toml"): ROOT / "pyproject.toml"}
     for folder in SOURCE_ROOTS:
@@ -64,14 +64,14 @@ def stage() -> None:
 
 
 def files(folder: str | Path) -> Iterator[Path]:
-    """The files below a folder, without compiled ones."""
+    """The files below a folder, except compiled files."""
     for path in (ROOT / folder).rglob("*"):
         if path.is_file() and "__pycache__" not in path.parts:
             yield path
 
 
 def undecorated(source: str) -> str:
-    """The same module without the decorators that mutmut does not know."""
+    """The same module without the decorators that keep mutmut from mutating a function."""
     lines = source.splitlines()
     functions = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.FunctionDef)]
     for function in sorted(functions, key=lambda one: one.lineno, reverse=True):
@@ -87,7 +87,7 @@ def undecorated(source: str) -> str:
 
 
 def forget_survivors() -> None:
-    """Have them tested again: there may be other tests now."""
+    """Reset the results of surviving mutants, since the tests may have changed."""
     for path in COPY.glob("mutants/src/**/*.meta"):
         result = json.loads(path.read_text())
         codes = result["exit_code_by_key"]
@@ -97,7 +97,7 @@ def forget_survivors() -> None:
 
 
 def results() -> dict[str, int | None]:
-    """The exit code of the tests of each mutant; None if they did not run."""
+    """The exit code of the tests by mutant; None if they did not run."""
     found: dict[str, int | None] = {}
     for path in sorted(COPY.glob("mutants/src/**/*.meta")):
         found |= json.loads(path.read_text())["exit_code_by_key"]
@@ -105,11 +105,11 @@ def results() -> dict[str, int | None]:
 
 
 def report(codes: Mapping[str, int | None], patterns: Sequence[str]) -> int:
-    """Print what survived, and the score of each module.
+    """Print the surviving mutants and the score of each module.
 
     Args:
-        codes: As ``results`` gives them.
-        patterns: The names to report about, with wildcards.
+        codes: The exit codes from ``results``.
+        patterns: The names of mutants to report, with wildcards.
 
     Returns:
         The exit status: 0 if all mutants were tried and enough of them were noticed.

@@ -1,1 +1,1 @@
-"""Trains the encoder of tools and skills; see README.md."""
+"""Train the encoder of tools and skills; see README.md."""

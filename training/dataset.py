@@ -16,7 +16,7 @@ SET = ("corpus.jsonl", "queries.jsonl", "qrels.jsonl")  # the files of a labelle
 
 
 class Part(StrEnum):
-    """The purpose of an item and its queries."""
+    """The part of the data that an item and its queries belong to."""
 
     TRAIN = "train"
     VALIDATION = "validation"
@@ -24,7 +24,7 @@ class Part(StrEnum):
 
 
 class Item(msgspec.Struct, frozen=True):
-    """A tool or a skill, its origin, and its part."""
+    """A tool or a skill, its origin, and its part of the data."""
 
     id: str
     kind: str
@@ -65,7 +65,7 @@ def queries() -> list[Query]:
 
 
 def only(part: Part, found: Iterable[Query], of: dict[str, Item]) -> list[Query]:
-    """The queries of a part."""
+    """The queries whose items belong to a part."""
     return [query for query in found if of[query.item].part is part]
 
 

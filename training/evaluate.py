@@ -1,4 +1,4 @@
-"""nDCG@10 of an encoder alone: cosines of queries with whole items, without keywords."""
+"""nDCG@10 of an encoder without the search around it: cosines of queries and whole items."""
 
 from collections.abc import Sequence
 from math import log2
@@ -21,7 +21,7 @@ def transformer_of(model: SentenceTransformer) -> Module:
 
 
 def ndcg(model: SentenceTransformer, asked: Sequence[Query], of: dict[str, Item]) -> float:
-    """The mean nDCG@10, 0…100, of queries against their items and every fourth of the others."""
+    """The mean nDCG@10, 0…100, of queries among their items and every fourth other item."""
     right = {query.item for query in asked}
     pool = [item for number, item in enumerate(of.values()) if item.id in right or not number % 4]
     with torch.autocast(model.device.type, torch.bfloat16):

@@ -31,8 +31,8 @@ from training.evaluate import transformer_of
 INT8_MAX = 127
 MIN_SIZE = 10_000  # minimum size of a matrix that is stored in int8
 MAX_SIZE = 25_000_000  # maximum size of the graph in bytes
-MIN_COSINE = 0.99  # minimum mean cosine between its vectors and the model's
-COMPARED = 64  # texts
+MIN_COSINE = 0.99  # minimum mean cosine between the graph's vectors and the model's
+COMPARED = 64  # number of texts whose vectors are compared
 FILES = ("model.onnx", "model/model.safetensors", "model/tokenizer.json")
 
 
@@ -53,7 +53,7 @@ class _Graph(torch.nn.Module):
 
 
 def main() -> int:
-    """Write the files and their digests."""
+    """Write the files and their SHA-256 digests."""
     checkpoint, package = paths(
         __doc__, checkpoint="the trained model", package="the folder for the files"
     )
@@ -117,7 +117,7 @@ def _weights(package: Path) -> WeightFiles:
 
 
 def _calibrate(package: Path) -> None:
-    """Fit the calibration as Repertory would at the first use, so that users need not wait."""
+    """Fit the calibration that Repertory would otherwise fit at the first use."""
     shutil.rmtree(package / FOLDER, ignore_errors=True)
     with tempfile.TemporaryDirectory() as folder:
         cache = Path(folder)
@@ -126,10 +126,10 @@ def _calibrate(package: Path) -> None:
 
 
 def _compressed(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph with its matrices in int8, with a scale for each column (of embeddings, each row).
+    """The graph with its matrices in int8, with a scale per column, or per row for embeddings.
 
-    ONNX Runtime restores matrices when it opens the graph, and the rows of embeddings as it reads
-    them: a table of all words in float32 would take most of the memory.
+    ONNX Runtime restores matrices when it opens the graph. It restores embeddings row by row as it
+    reads them, because the whole table in float32 would take most of the memory.
     """
     tables = {node.input[0] for node in model.graph.node if node.op_type == "Gather"}
     kept, nodes = [], []

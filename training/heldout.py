@@ -22,7 +22,7 @@ def write(whole: Path, part: Path) -> int:
         part: The folder to write.
 
     Returns:
-        The number of its queries; if it is 0, nothing is written.
+        The number of held-out queries; if it is 0, nothing is written.
     """
     of = items()
     test = {query.item for query in only(Part.TEST, queries(), of)}
@@ -40,7 +40,7 @@ def write(whole: Path, part: Path) -> int:
 
 
 def main() -> int:
-    """Write the test queries."""
+    """Write the held-out queries of the set `written`."""
     whole, part = paths(__doc__, whole="the set `written`", part="the folder for its test")
     if lacking := [name for name in SET if not (whole / name).is_file()]:
         refuse(f"{whole} lacks {', '.join(lacking)}; give the folder of the set `written`.")

@@ -1,8 +1,7 @@
-"""The loss (InfoNCE): each query should be nearer to its item than to the others of its batch.
+"""The loss (InfoNCE): a query should be nearer to its item than to other items of the batch.
 
 Van den Oord, Li and Vinyals, "Representation Learning with Contrastive Predictive Coding" (2018).
-Items of the batch that are nearly the same as the right one are ignored, because they may answer
-the query too.
+Items that are nearly the same as the right one are ignored, because they may answer the query too.
 """
 
 from collections.abc import Iterable
@@ -22,8 +21,8 @@ class RankingLoss(torch.nn.Module):
 
     Args:
         model: The encoder that is trained.
-        places: The indices of each row's items, the right one first: shape ``(rows, items)``.
-        alike: Whether two items may answer the same query: a matrix of all pairs.
+        places: The indices of each row's items, the right one first; shape ``(rows, 2)``.
+        alike: Whether two items may answer the same query; shape ``(items, items)``.
     """
 
     def __init__(self, model: SentenceTransformer, places: Tensor, alike: Tensor) -> None:
@@ -33,7 +32,7 @@ class RankingLoss(torch.nn.Module):
         self.alike = alike
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor) -> Tensor:
-        """The mean loss of a batch; ``labels`` are its row numbers."""
+        """The mean loss of a batch; ``labels`` are the numbers of its rows."""
         vectors = [functional.normalize(self._embed(one), dim=1) for one in sentence_features]
         queries, *columns = vectors
         scores = SCALE * queries @ torch.cat(columns).T
@@ -44,7 +43,7 @@ class RankingLoss(torch.nn.Module):
         return functional.cross_entropy(scores.masked_fill(may_answer, -torch.inf), right)
 
     def _embed(self, texts: dict[str, Any]) -> Tensor:
-        """The vectors of texts, embedded in chunks of similar length to reduce padding."""
+        """Embed texts in chunks of similar length, which reduces padding."""
         lengths = texts["attention_mask"].sum(dim=1)
         order = lengths.argsort()
         found = []

@@ -1,8 +1,9 @@
-"""Hard negatives: items that are similar to the right one by the current encoder or their server.
+"""Hard negatives: wrong items that the current encoder ranks high, or that share the server.
 
-There are up to ``CHOICES`` of each kind for a query: the items of other servers that the encoder
-ranks best, and the siblings on the same server, nearest first. Items nearly the same as the right
-one are excluded because they may answer the query too, and so are items not used in training.
+A query gets up to ``CHOICES`` negatives of each kind: the best ranked items of other servers, and
+the best ranked siblings on the right item's server. Items that are nearly the same as the right one
+are excluded because they may answer the query too. Items that are not used in training are excluded
+as well.
 """
 
 from collections import defaultdict
@@ -15,22 +16,22 @@ from training.dataset import Item, Part
 
 CHOICES = 6
 SAME = 0.88  # minimum cosine at which two items may answer the same query
-EQUAL = 0.97  # the same for one server, whose tools differ little
-NEAREST = 80  # nearest items from which those of other servers are chosen
-BLOCK = 1_000  # queries compared with all items at once
+EQUAL = 0.97  # the same for two items of one server, whose texts are often similar
+NEAREST = 80  # the nearest items, from which items of other servers are chosen
+BLOCK = 1_000  # queries that are compared with all items at once
 Vectors = NDArray[np.float32]
 Pairs = NDArray[np.bool_]
 
 
 def alike(items: Sequence[Item], texts: Vectors) -> Pairs:
-    """Whether two items are nearly the same, so that both may answer a query.
+    """Find the pairs of items that are nearly the same, so that both may answer a query.
 
     Args:
         items: All items.
-        texts: Their unit vectors by the base model.
+        texts: The unit vectors of the items from the base model.
 
     Returns:
-        A matrix of all pairs: shape ``(items, items)``.
+        Whether two items are nearly the same; shape ``(items, items)``.
     """
     _, group = np.unique([item.group for item in items], return_inverse=True)
     limit = np.where(group[:, None] == group, np.float32(EQUAL), np.float32(SAME))
@@ -44,15 +45,15 @@ def mine(
     """The hard negatives of each query.
 
     Args:
-        vectors: The unit vectors of the queries, by the current encoder.
+        vectors: The unit vectors of the queries from the current encoder.
         right: The index of each query's item.
         items: All items.
-        texts: Their vectors.
-        same: The matrix of ``alike``.
+        texts: The unit vectors of the items from the current encoder.
+        same: The result of ``alike``.
 
     Returns:
-        For each query the indices of items of other servers, and of siblings. If one kind is
-        missing, the other replaces it.
+        The indices of items of other servers, and of siblings, by query. If one kind is missing,
+        the other kind replaces it.
     """
     groups: defaultdict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):

@@ -1,17 +1,17 @@
-"""Names as people type them: with an error, unfinished, without separators, in part."""
+"""Names as people type them: with an error, unfinished, without separators, or only partly."""
 
 import random
 import string
 
 from repertory.catalogue.names import split_name
 
-PREFIX = 0.6  # share of the letters in an unfinished name
+PREFIX = 0.6  # share of a name's letters in an unfinished name
 MIN_LENGTH = 4  # letters; shorter names are not shortened
-LAST_WORDS = 2  # words at the end of a name, if only a part is typed
+LAST_WORDS = 2  # number of last words of a partly typed name
 
 
 def misspelt(name: str, chance: random.Random) -> str:
-    """A name with an error, or a prefix or a part of it."""
+    """A name with an error, without separators, or shortened."""
     words = split_name(name) or name
     kind = chance.random()
     if kind < 0.35:

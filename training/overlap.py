@@ -30,7 +30,7 @@ from training.triggers import trigger
 NEAR = 90.0
 MIN_WORDS = 3
 MIN_INSIDE = 40  # characters; shorter queries are common phrases
-SAME_START = 200  # compared letters of a description; the sets cut at different lengths
+SAME_START = 200  # compared letters of a description; the sets cut descriptions differently
 MEASURES = (
     "azure_mcp",
     "judged",
@@ -40,11 +40,11 @@ MEASURES = (
     "skill_usewhen",
     "typo",
 )
-DISCLOSED = frozenset({"judged"})  # its right answers are in the training data; see the datasheet
+DISCLOSED = frozenset({"judged"})  # right answers are in the training data; see the datasheet
 CHUNK = 500
 MIN_EQUAL = 2  # minimum number of words of texts with the same words
 MIN_SHARED = 3  # minimum number of shared words if one word differs
-# The terms of words that only ask to see something.
+# Terms that say nothing about a query's subject.
 SEEING = term_set(
     "content contents detail details display find give information just list look now overview "
     "read retrieve see show tell view"
@@ -88,7 +88,7 @@ def main() -> int:
 
 
 def right_answers(folder: Path, trained: Iterable[Item]) -> list[str]:
-    """The ids of the items that are right answers to queries of a set."""
+    """The ids of the training items that are right answers to queries of a set."""
     answers = {row["item_id"] for row in _rows(folder / "qrels.jsonl") if row.get("grade", 1) > 0}
     corpus = [row for row in _rows(folder / "corpus.jsonl") if row["id"] in answers]
     theirs = {_identity(row["name"], row["description"]) for row in corpus}
@@ -147,7 +147,7 @@ class Texts:
 
 
 def _subjects(text: str) -> list[frozenset[str]]:
-    """The set of a text's terms, and each set without one term, if enough are left."""
+    """The set of a text's terms, and the sets with one term removed, if large enough."""
     about = frozenset(terms(text)) - SEEING
     whole = [about] if len(about) >= MIN_EQUAL else []
     return whole + [about - {term} for term in about if len(about) > MIN_SHARED]

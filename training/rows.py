@@ -1,8 +1,8 @@
 """The rows for training the encoder: a query, its item, and a hard negative.
 
-Each pass has all queries, all triggers, and the names of items with a unique name as people type
-them. The negative of a row, and the form of its items and its trigger, are drawn again in each
-pass.
+Each pass contains all queries, all triggers, and a sample of unique item names with the errors that
+people make. In each pass, the negative of a row, the texts of its items, and the form of its
+trigger are chosen again at random.
 """
 
 import random
@@ -19,15 +19,15 @@ from training.mine import Pairs, Vectors, mine
 from training.misspelt import misspelt
 from training.triggers import Trigger, trigger
 
-NAMES = 0.2  # rows of names, as a share of those of queries
+NAMES = 0.2  # number of rows with names, as a share of the number of queries
 LEAD_SHARE = 0.25  # share of rows in which an item is represented by its first sentence
-ELEMENT_SHARE = 0.5  # share of triggers of which one element is the query
+ELEMENT_SHARE = 0.5  # share of triggers whose query is a single element of their list
 
 Embed = Callable[[Sequence[str]], Vectors]
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A query, the texts of two items, and their indices; the first one is right."""
+    """A query, and the texts and indices of two items: the right one, then a wrong one."""
 
     query: str
     texts: tuple[str, str]
@@ -35,12 +35,12 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A query in all its forms, its item's index, another text of that item, and negatives.
+    """A query in all its forms, with its right item and its negatives.
 
     Attributes:
-        forms: The query; for a trigger, also its elements.
-        right: The index of the item.
-        text: A replacement for the item's text; empty to use its own.
+        forms: The query; for a trigger, also the elements of its list.
+        right: The index of the right item.
+        text: A replacement for the right item's text; empty to use the item's own text.
         negatives: The indices of items of other servers, and of siblings.
     """
 
@@ -60,18 +60,18 @@ def rows(
     passes: int,
     seed: int,
 ) -> Iterator[Row]:
-    """All training rows.
+    """Generate all training rows.
 
     Args:
         queries: The training queries.
         items: All items.
-        texts: Their vectors by the current encoder.
+        texts: The vectors of the items from the current encoder.
         same: Whether two items may answer the same query.
         embed: The current encoder.
-        passes: How often each query is used.
+        passes: The number of passes over the queries.
         seed: The seed of all random choices.
     """
-    # Seeded so that every run has the same rows; no cryptographic use.
+    # Seeded so that every run has the same rows; not used for cryptography.
     chance = random.Random(seed)  # noqa: S311
     place = {item.id: number for number, item in enumerate(items)}
     trained = [number for number, item in enumerate(items) if item.part is Part.TRAIN]

@@ -34,13 +34,13 @@ SEED = 13
 PASSES = 2
 BATCH = 128
 LEARNING_RATE = 2e-4
-MAX_TOKENS = 48  # tokens of a text in training; later ones say little about the item's function
+MAX_TOKENS = 48  # tokens per training text; later ones say little about the item's function
 SHARE = 0.6  # share of the trained weights in the average
 COLUMNS = ("right", "wrong")
 
 
 def main() -> int:
-    """Mine, train, average, and save."""
+    """Mine negatives, train the encoder, average it with the base model, and save it."""
     (folder,) = paths(__doc__, folder="for the checkpoints and the result")
     torch.manual_seed(SEED)
     of, asked = items(), queries()
@@ -73,7 +73,7 @@ def main() -> int:
             seed=SEED,
             num_train_epochs=1.0,  # the rows of all passes
             use_cpu=not has_gpu,
-            # Twice as fast on processors that support it; torch has no public check for this.
+            # Twice as fast on processors with bf16, which torch has no public function to detect.
             bf16=has_gpu or torch.cpu._is_avx512_bf16_supported(),
             per_device_train_batch_size=BATCH,
             learning_rate=LEARNING_RATE,
@@ -102,7 +102,7 @@ def main() -> int:
     for part in (Part.VALIDATION, Part.TEST):
         print(f"nDCG@10 {ndcg(model, only(part, asked, of), of):.1f} on the {part}", flush=True)
     model.save(str(folder / "model"))
-    # Last, so that nothing is lost; the next run then starts from the beginning.
+    # Done last, so that an interrupted run can resume. The next run starts from the beginning.
     shutil.rmtree(folder / "checkpoints")
     return 0
 

@@ -1,7 +1,8 @@
-"""Authors' clauses on when to use a skill: "Use when the user asks for a quote, or …".
+"""Clauses in descriptions on when to use a skill: "Use when the user asks for a quote, or …".
 
-Agents ask in such words. The clause, or one element of its list, is a query. Its right text is the
-part of the description before the clause, which need not contain the words of the query.
+Agents use similar words in their queries. The clause, or one element of its list, becomes a query.
+Its right text is the part of the description before the clause, which need not contain the words of
+the query.
 """
 
 import re
@@ -12,10 +13,10 @@ from training.dataset import Item
 
 # The test set `skill_usewhen` consists of such clauses from this collection.
 MEASURED = "github:openclaw/skills"
-MIN_REST = 25  # minimum number of characters before the clause; with fewer, there is no other text
+MIN_REST = 25  # minimum number of characters before the clause, which become the item's text
 MIN_QUERY = 20
 MAX_QUERY = 400
-MIN_WORDS = 3  # minimum words of an element of a list
+MIN_WORDS = 3  # minimum number of words of a list's element
 
 _BEGINS = re.compile(
     r"\b(?:(?:this skill )?should (?:also )?be used|(?:also )?use|invoke|activates?|apply"

@@ -1,4 +1,4 @@
-"""Measures everything and writes ``benchmarks/RESULTS.md``."""
+"""Measure the quality of the ranking and write ``benchmarks/RESULTS.md``."""
 
 import argparse
 import sys
@@ -47,12 +47,12 @@ milliseconds. A language model wrote the queries of `written`, and graded the pa
 
 
 class Measured:
-    """The product, the data, and measurements shared by several parts.
+    """The product, the data, and the measurements that several parts share.
 
     Args:
         product: The product.
-        data: The folder of the data.
-        queries: The maximum number of queries of each labelled set; 0 asks all.
+        data: The data folder.
+        queries: The maximum number of queries per labelled set; 0 for all.
     """
 
     def __init__(self, product: Product, data: Path, queries: int) -> None:
@@ -75,7 +75,7 @@ class Measured:
 
     @cached_property
     def project(self) -> Path:
-        """The catalogue of all real items, indexed."""
+        """The folder of the catalogue of all real items, which is indexed first."""
         project = self.product.folder("catalogue")
         (project / PROJECT_FILE).write_text(CATALOGUE.format(data=self._data), "utf-8")
         self.product.ask("index", directory=project)
@@ -104,7 +104,7 @@ PARTS: Mapping[str, Callable[[Measured], Part]] = {
 
 
 def main() -> int:
-    """Measure; the exit code is 2 if the data is missing."""
+    """Measure all or the chosen parts; the exit code is 2 if the data is missing."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__)
     parser.add_argument("data", type=Path, help=f"The folder with {', '.join(NEEDED)}.")
     parser.add_argument("--model", default=MODEL, help="The embedding model.")
@@ -128,7 +128,7 @@ def main() -> int:
     try:
         parts.extend(PARTS[name](measured) for name in given.only or PARTS)
     except BaseException:
-        print(markdown(parts, heading))  # they may have taken half an hour
+        print(markdown(parts, heading))  # so that half an hour of measurements is not lost
         raise
     report = markdown(parts, heading)
     if given.only or given.queries:

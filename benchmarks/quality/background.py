@@ -1,10 +1,11 @@
-"""Counts the table of word rarity: `python -m benchmarks.quality.background DATA > FILE`.
+"""Count the table of word rarity: `python -m benchmarks.quality.background DATA > FILE`.
 
-The table is ``index/keywords/background.txt``: the number of texts, then every usual term with the
-number of texts that contain it. The texts are the names, servers and descriptions of the corpora of
-the labelled sets, each once; terms that occur only in bodies and schemas are usual, but rare. One
-set is left out because a language model wrote its texts, with a small vocabulary. A compound of
-common words is usual only if people write it as one word, so ``emailAddress`` is not.
+The table, ``index/keywords/background.txt``, has the number of texts, then every usual term with
+the number of texts that contain it. A text is the name, server and description of an item of a
+labelled set's corpus; duplicates count once. Terms that are frequent only in bodies and schemas are
+listed too, with the low counts of the texts. One set is left out, because a language model wrote
+its texts with a small vocabulary. A compound of common words is listed only if people write it as
+one word, so ``emailAddress`` is not.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from repertory.index.keywords.background import least_texts
 from repertory.index.keywords.tokens import STOP_WORDS, runs, term_of, terms, wholes, words
 
 LEFT_OUT = "sealtools"
-MIN_TEXTS, MIN_BODIES = 3, 5  # minimum texts with a usual term: in names and descriptions; anywhere
+MIN_TEXTS, MIN_BODIES = 3, 5  # minimum counts of a usual term: in the texts; including bodies
 USUAL = re.compile(r"[a-z][a-z0-9]{1,19}")
 CODE = re.compile(r"[a-f0-9]{6,}|.*\d{3}.*")  # hashes and numbers
 
@@ -32,7 +33,7 @@ def main() -> int:
     data: Path = parser.parse_args().data
     short: Counter[str] = Counter()
     full: Counter[str] = Counter()
-    as_one: Counter[str] = Counter()  # the number of texts with a term as one word
+    as_one: Counter[str] = Counter()  # the number of texts that write a term as one word
     seen: set[tuple[str, str]] = set()
     for corpus in sorted(data.glob("retrieval/*/corpus.jsonl")):
         for row in rows(corpus) if corpus.parent.name != LEFT_OUT else []:

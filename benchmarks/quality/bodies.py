@@ -1,4 +1,4 @@
-"""The effect of indexing bodies on queries about bodies and on queries about descriptions."""
+"""The effect of indexing bodies on queries about bodies and about descriptions."""
 
 import re
 from pathlib import Path
@@ -11,8 +11,8 @@ from repertory_eval.compare import compare
 
 SET = "skill_usewhen"
 WITHOUT, WITH = "without bodies", "with bodies"
-GRADE = "nDCG@10"  # the measure by which `eval` grades single items
-REPEATED_WORDS = 5  # consecutive words of a query that its skill's body repeats
+GRADE = "nDCG@10"  # the measure with which `eval` grades single items
+REPEATED_WORDS = 5  # a body repeats a query if it has this many of its consecutive words
 NEW, REPEATED = "new to the body", "repeated in the body"
 
 NO_SECTIONS = "section_weight=0"
@@ -37,7 +37,7 @@ vectors (`--against section_weight=0`); the interval is that of the paired diffe
 
 
 def part(product: Product, sets: dict[str, Path], skills: Path, project: Path) -> Part:
-    """The figures of people's queries with and without bodies, and of generated queries.
+    """Measure people's queries with and without bodies, and generated queries.
 
     Args:
         product: The command line.
@@ -51,7 +51,7 @@ def part(product: Product, sets: dict[str, Path], skills: Path, project: Path) -
 
 
 def _bodies(skills: Path) -> dict[str, str]:
-    """The bodies of the real skills, by the ids that the labelled set gives them."""
+    """The bodies of the real skills, by their ids in the labelled set."""
     found = {}
     for folder in sorted(path for path in skills.iterdir() if path.is_dir()):
         [source] = build({"type": "skills", "path": str(folder), "name": folder.name}, skills)
@@ -112,7 +112,7 @@ def _of_labelled(product: Product, folder: Path, bodies: dict[str, str]) -> str:
 
 
 def _difference(people: dict[str, Any], right: dict[str, str]) -> str:
-    """The effect of bodies on people's queries, item by item."""
+    """A sentence that compares people's queries with and without bodies, item by item."""
     items = sorted({*right.values()})
     before, after = (
         [_graded(people[name]).get(item, 1.0) for item in items] for name in (WITHOUT, WITH)

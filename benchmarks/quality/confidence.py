@@ -1,4 +1,4 @@
-"""Confidence compared with judged pairs, and in catalogues without an answer."""
+"""The confidence of judged pairs, and of hits in catalogues without an answer."""
 
 import random
 from pathlib import Path
@@ -8,7 +8,7 @@ from benchmarks.quality.product import Product, rows
 from benchmarks.quality.report import Part, Target, percent, table
 
 JUDGED = "judged"
-WRITTEN = "written"  # has a labelled item for most queries of the judged set
+WRITTEN = "written"  # this set labels an item for most queries of the judged set
 COLUMNS = {
     "error": "error",
     "AUC": "auc",
@@ -18,7 +18,7 @@ COLUMNS = {
     "good": "good",
     "unjudged": "unjudged",
 }
-MEASURED_LIMIT = 5  # the limit with which the first release's figures were measured
+MEASURED_LIMIT = 5  # the limit at which the first release was measured
 # The first release's figures, on these queries and on an equal number of held-out queries.
 FIRST_RELEASE = ("13.3", "76.6", "53", "30", "52", "38", "")
 TARGETS = (
@@ -29,14 +29,14 @@ TARGETS = (
     ("good ones among the shown and judged", "good", 50, True),
 )
 
-# The sets whose queries are asked in a catalogue that cannot answer them, by the catalogue.
+# Per catalogue, the sets whose queries it cannot answer.
 OF_OTHERS = {
     "azure_mcp": ("livemcp_steps", "metatool_single", "sealtools", "skill_usewhen"),
     "metatool_single": ("azure_mcp",),
     "sealtools": ("azure_mcp",),
 }
 NONSENSE_OF = "skill_usewhen"
-QUERIES = 200  # queries of each set used in another catalogue, and of made-up words
+QUERIES = 200  # queries per set in another catalogue, and queries of made-up words
 SYLLABLES = ("ba", "dro", "fi", "gul", "ke", "lam", "nix", "po", "qua", "rit", "su", "vo", "zet")
 
 TEXT = """The set has {queries} queries with {pairs:,} pairs of a query and an item. Each pair was
@@ -65,7 +65,7 @@ good."""
 
 
 def part(product: Product, sets: dict[str, Path], labelled: list[dict[str, Any]]) -> Part:
-    """The figures of judged pairs, and of queries without an answer.
+    """Measure judged pairs, and queries without an answer.
 
     Args:
         product: The command line.
@@ -130,7 +130,7 @@ def part(product: Product, sets: dict[str, Path], labelled: list[dict[str, Any]]
 
 
 def _labelled_elsewhere(product: Product, sets: dict[str, Path], judged: dict[str, Any]) -> str:
-    """Results of queries without a good judged item whose answer is in the catalogue anyway."""
+    """Measure queries that have no good judged item, but an item that `written` labels."""
     written = {query["id"]: query["text"] for query in rows(sets[WRITTEN] / "queries.jsonl")}
     labels = {
         written[label["query_id"]]: label["item_id"]
@@ -165,7 +165,7 @@ _Row = tuple[str, str, int, float]  # queries' set, catalogue's set, number, rej
 
 
 def _foreign(product: Product, sets: dict[str, Path]) -> tuple[list[_Row], list[_Row]]:
-    """The share of rejected queries whose answer is not in the catalogue, and of made-up words."""
+    """The rejected shares of other sets' queries, and of queries of made-up words."""
     asked = {
         (queries, catalogue): rows(sets[queries] / "queries.jsonl")
         for catalogue, others in OF_OTHERS.items()

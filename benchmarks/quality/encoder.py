@@ -43,15 +43,15 @@ def part(
     project: Path,
     queries: int,
 ) -> Part:
-    """The figures of the encoder.
+    """Measure the encoder.
 
     Args:
-        product: The product with the model of the report.
+        product: The product with the report's model.
         sets: The labelled sets by name.
-        labelled: The JSON of `eval` for them, with that model.
-        usual: What the everyday queries find with that model.
+        labelled: The JSON of `eval` for these sets, with the report's model.
+        usual: The results of the everyday queries with the report's model.
         project: The catalogue of real items.
-        queries: The maximum number of queries of each labelled set; 0 asks all.
+        queries: The maximum number of queries per labelled set; 0 for all.
     """
     options = ("--queries", str(queries), "--worst", "0")
     own = Product(product.cache, MODEL)

@@ -1,4 +1,4 @@
-"""A list of everyday queries, written by hand before any result was seen."""
+"""Results of everyday queries, which were written by hand before any result was seen."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ have no answer there and should show nothing."""
 
 
 class Everyday(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A query, and the ids of the items expected; empty if nothing should be shown."""
+    """A query, and the ids of the expected items; empty if no item should be shown."""
 
     text: str
     expected: frozenset[str]
@@ -46,7 +46,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     empty: Sequence[Everyday]
 
     def shares(self) -> list[tuple[str, Sequence[Everyday], Sequence[Everyday]]]:
-        """Each figure's description, the queries that it counts, and all queries it refers to."""
+        """The figures: a description, the successful queries, and all queries of that kind."""
         return [
             ("a right item first", self.first, self.answered),
             (f"a right item among the first {SHOWN}", self.among, self.answered),
@@ -79,7 +79,7 @@ def measure(product: Product, project: Path) -> Outcome:
 
 
 def part(outcome: Outcome) -> Part:
-    """The figures, and the queries that fail."""
+    """Show the figures and the failed queries."""
     fulfilled = {query.text for query in (*outcome.among, *outcome.empty)}
     misses = "\n".join(
         f"- {text} → {', '.join(f'`{hit[0]}`' for hit in found[:3]) or 'nothing'}"
@@ -105,7 +105,7 @@ def part(outcome: Outcome) -> Part:
 
 
 def share(some: Sequence[Everyday], of: Sequence[Everyday]) -> str:
-    """A share of queries, with the counts."""
+    """A share of queries as a percentage, with the counts."""
     return f"{percent(len(some) / len(of))} ({len(some)} of {len(of)})"
 
 

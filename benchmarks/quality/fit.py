@@ -1,12 +1,13 @@
-"""Fits the weights of ``search.evidence``: `python -m benchmarks.quality.fit DATA`.
+"""Fit the weights of ``search.evidence``: `python -m benchmarks.quality.fit DATA`.
 
-One vector of weights must rank the right items of labelled queries first, and give the probability
-that a judged item is good. So two losses are added: the negative log likelihood of the right items
-among the candidates of their query (softmax, ListNet's top one), averaged over the sets; and that
-of the judged grades (logistic), whose log odds are the same sum times a scale.
+The same weights must rank the right items of labelled queries first and give the probability that
+a judged item is good. The loss is therefore a sum of negative log likelihoods, averaged over the
+queries or pairs of each set. For labelled queries, it is the likelihood of the right items among
+the candidates (softmax, ListNet's top one). For judged pairs, it is the likelihood of the grades
+(logistic), whose log odds are the same weighted sum times a scale.
 
-Set by hand: the weight of a different action is at most -0.4, and the bias is divided between words
-and the model's calibration.
+Two changes are made by hand: the weight of a different action is at most -0.4, and the bias is
+divided between words and the model's calibration.
 """
 
 import argparse
@@ -30,8 +31,8 @@ from repertory.values import Values
 from repertory_eval.corpus import open_corpus
 from repertory_eval.labelled import LabelledQuery, evenly, read_sets
 
-QUERIES = 400  # queries of each set
-JUDGED_WEIGHT = 3.0  # weight of the judged pairs, relative to the mean of a set's queries
+QUERIES = 400  # queries per set
+JUDGED_WEIGHT = 3.0  # weight of the judged pairs' mean loss, relative to one set's mean loss
 RIDGE = 1e-4
 COLUMNS = ("cosine", *EvidenceWeights.__struct_fields__)
 OF_QUERY = [COLUMNS.index(name) for name in ("length", "rarity", "bias")]  # do not affect the order
@@ -79,7 +80,7 @@ def main() -> int:
 
 
 def fit(ordered: list[list[Candidates]], judged: list[Candidates], absent: int) -> Array:
-    """The weights of the log odds, by column; the weight of column ``absent`` is 0."""
+    """Fit the weights of the log odds, by column; the weight of column ``absent`` is 0."""
     pairs = np.concatenate([of.evidence[of.grades >= 0] for of in judged])
     good = np.concatenate([of.grades[of.grades >= 0] >= GOOD for of in judged]).astype(float)
     used = np.ones(len(COLUMNS))
@@ -110,7 +111,7 @@ def fit(ordered: list[list[Candidates]], judged: list[Candidates], absent: int) 
 
 
 def _candidates(engine: SearchEngine, queries: Sequence[LabelledQuery]) -> Iterator[Candidates]:
-    """The candidates of each whole query, including all its judged items."""
+    """The candidates of each query, searched as a whole, including all its judged items."""
     index = engine.keywords
     for query in queries:
         also = [row for item in query.grades if (row := index.row_of(item)) is not None]

@@ -1,8 +1,8 @@
 """The accuracy of the calibration that a model gets at its first use, for several models.
 
-Two of the models are made from the weights of an installed package, so that nothing has to be
-downloaded: the first layers of the model, and its token embeddings alone. They are worse models,
-and the distribution of their cosines is very different.
+Two of the models are made from the weights of an installed package, so that no download is needed:
+one has only the first layers, the other only the token embeddings. They are worse models, and the
+distribution of their cosines is very different.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,12 +45,12 @@ a GPU a model runs on torch; here torch runs on the CPU."""
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):
-    """A model.
+    """A model to measure.
 
     Attributes:
-        name: Its name in the table.
-        layers: The number of layers to keep; None keeps the model unchanged.
-        form: The engine.
+        name: The name in the table.
+        layers: The number of layers to keep; None for the unchanged model.
+        form: The format of the weights, which determines the engine.
     """
 
     name: str
@@ -67,10 +67,10 @@ MODELS = (
 
 
 class Pairs(msgspec.Struct, frozen=True, kw_only=True):
-    """Judged pairs; every array has one value for each.
+    """Judged pairs; every array has one value per pair.
 
     Attributes:
-        stated: The stated probability.
+        stated: The probability that the search states.
         cosine: The cosine; 0 if it is unknown.
         good: Whether the pair is good.
         query: The number of its query.
@@ -83,7 +83,7 @@ class Pairs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def part(product: Product, sets: dict[str, Path]) -> Part:
-    """Error and AUC of each model, with the shipped calibration and with one fitted here."""
+    """Measure error and AUC of each model, with the shipped calibration and one fitted here."""
     if JUDGED not in sets:
         return Part(title="Models", text="Without the judged set there is nothing to measure.")
     shown, targets = [], []
@@ -114,9 +114,10 @@ def part(product: Product, sets: dict[str, Path]) -> Part:
 
 
 def fitted_here(pairs: Pairs) -> NDArray[np.float64]:
-    """The probability of each pair by a curve fitted to the other folds.
+    """The probability of each pair from a logistic curve that was fitted to the other folds.
 
-    The curve has three numbers: the weights of the stated log odds and of the cosine, and a bias.
+    The curve has three parameters: the weights of the stated log odds and of the cosine, and a
+    bias.
     """
     # `search.calibration` can replace this once it can fit arbitrary graded pairs.
     stated = pairs.stated.clip(MARGIN, 1 - MARGIN)
@@ -129,7 +130,7 @@ def fitted_here(pairs: Pairs) -> NDArray[np.float64]:
 
 
 def made(product: Product, layers: int) -> Path:
-    """A folder with the first layers of MiniLM and mean pooling, otherwise unchanged."""
+    """The folder of a MiniLM model that keeps only its first layers; created if missing."""
     folder = product.folder("models", f"minilm-{layers}-layers")
     if not (folder / "model.safetensors").is_file():
         # torch is only needed here, and takes seconds to import.
@@ -147,9 +148,9 @@ def made(product: Product, layers: int) -> Path:
 
 
 def _pairs(product: Product, tried: Tried, folder: Path) -> Pairs:
-    """The judged pairs of a set whose items are indexed and searched with a model."""
+    """The judged pairs of a set, after indexing and searching its items with a model."""
     model = MINILM.id if tried.layers is None else str(made(product, tried.layers))
-    # Engines would share a model's vectors, so each needs its own data directory.
+    # In one data directory, both engines would share a model's vectors.
     own = Product(product.folder("models", tried.form, str(tried.layers)), model)
     [labelled] = read_sets([folder])
     with _engine(tried.form), open_corpus(own.settings(own.cache), folder) as repertory:
@@ -173,7 +174,7 @@ def _asked(engine: SearchEngine, queries: Sequence[LabelledQuery]) -> Pairs:
 
 @contextmanager
 def _engine(form: Format) -> Iterator[None]:
-    """Run models on the CPU with this engine; normally torch is only used on a GPU."""
+    """Run models on the CPU with this engine; normally torch runs only on a GPU."""
     with patch(
         "repertory.embedding.load._placements",
         lambda *_, **__: iter([Placement(form, "cpu")]),

@@ -1,4 +1,4 @@
-"""Names in every spelling, shortened and misspelt, in real catalogues."""
+"""Queries that are names, in every spelling, shortened, and misspelt, in real catalogues."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +19,7 @@ among the first five that lose it to the threshold."""
 
 
 def part(product: Product, project: Path) -> Part:
-    """The figures by kind of query, with vectors and without.
+    """Measure each kind of query, with vectors and without.
 
     Args:
         product: The command line.

@@ -5,7 +5,7 @@ from typing import Any
 from benchmarks.quality.report import Part, Target, ranged, table
 
 SHOWN = ("nDCG@10", "recall@1", "recall@5")
-# The baseline on the same sets, with all-MiniLM-L6-v2: nDCG@10, recall@1 and recall@5 of a
+# nDCG@10, recall@1 and recall@5 of the baseline on the same sets, with all-MiniLM-L6-v2. It is a
 # weighted sum of dense, keyword and name scores, normalised for every query.
 RECIPE = {
     "azure_mcp": (91.4, 83.8, 96.1),
@@ -27,7 +27,7 @@ FIRST_RELEASE = {
 }
 WRITTEN = "written"  # queries of this set were written by a language model
 GAIN = 3.0  # required gain of its nDCG@10
-JUDGED = "judged"  # its right items were selected from the first release's results
+JUDGED = "judged"  # excluded, because only results of the first release were judged
 
 TEXT = """All sets use the same weights and no threshold; the displayed confidence determines the
 order. Each figure is shown with that of a baseline, whose scores were normalised for each query and
@@ -39,7 +39,7 @@ figures are lower bounds."""
 
 
 def part(labelled: list[dict[str, Any]]) -> Part:
-    """The figures of each set.
+    """Show the figures of each set.
 
     Args:
         labelled: The JSON of `eval` for the labelled sets.

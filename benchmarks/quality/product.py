@@ -1,4 +1,4 @@
-"""Runs the product's commands and reads their JSON."""
+"""Run the product's commands and read their JSON."""
 
 import subprocess
 import sys
@@ -19,11 +19,11 @@ from repertory_eval.evaluate import found
 from repertory_eval.measure import Found
 
 SUCCESS = (0, 3)  # exit codes; 3 means that some items could not be read
-NO_MODEL = "no/such-model"  # an unavailable model gives an index with keywords only
+NO_MODEL = "no/such-model"  # with an unavailable model, the index has only keywords
 
 
 class Product:
-    """The command line without the user's settings; indexes are kept for the next run.
+    """The command line without the user's settings; indexes are reused in the next run.
 
     Args:
         cache: The folder of all indexes, sets and projects.
@@ -40,9 +40,9 @@ class Product:
 
         Args:
             words: The command and its arguments.
-            directory: Its working directory.
-            has_model: Whether the model is available; otherwise the command searches by words only,
-                in a temporary index.
+            directory: The working directory.
+            has_model: Whether the model is available; without it, the command searches by words
+                only, in a temporary index.
         """
         print(f"repertory {words[0]} …", file=sys.stderr)
         variables = environment(self.cache)
@@ -53,7 +53,7 @@ class Product:
                 (str(self.cache / "data"), self.model) if has_model else (temporary, NO_MODEL)
             )
             if directory and (file := directory / PROJECT_FILE).is_file():
-                # The configuration names folders outside its own.
+                # Trust is required because the configuration names folders outside its own.
                 TrustStore(Path(data, TRUST_FILE)).trust(file)
             options = ("--data-dir", data, "--model", model, "--output", "json")
             done = subprocess.run(
@@ -69,7 +69,7 @@ class Product:
 
     @contextmanager
     def opened(self, directory: Path) -> Iterator[Repertory]:
-        """Open a directory in this process with the same settings, and index changes."""
+        """Open a directory in this process with the same settings, after indexing its changes."""
         with Repertory(self.settings(directory), directory) as repertory:
             repertory.index(words_suffice=True, asks=lambda _: False)
             yield repertory
@@ -80,7 +80,7 @@ class Product:
         return load(flags, directory, environment(self.cache))
 
     def folder(self, *parts: str) -> Path:
-        """Create a folder in the cache."""
+        """The path of a folder in the cache, which is created if it is missing."""
         made = self.cache.joinpath(*parts)
         made.mkdir(parents=True, exist_ok=True)
         return made
@@ -96,11 +96,11 @@ class Product:
         """Write a labelled set and return its folder.
 
         Args:
-            name: Its name.
+            name: The name of the set.
             corpus: The items.
             queries: The queries.
-            right: The right items, as pairs of a query's and an item's id.
-            judgements: The grades of a judged set: a query's id, an item's id and the grade.
+            right: The right items, as pairs of a query id and an item id.
+            judgements: The grades of a judged set: query id, item id, and grade.
         """
         folder = self.folder("sets", name)
         files = {
@@ -120,7 +120,7 @@ class Product:
 
 
 def hits(repertory: Repertory, text: str, *, limit: int) -> list[Found]:
-    """The hits of a search with the default threshold: the ids of each hit and its duplicates."""
+    """Search with the default threshold; each hit is the ids of an item and its duplicates."""
     query = query_of(repertory.settings.values, text, limit=limit)
     return found(repertory.search(query))
 

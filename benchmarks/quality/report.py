@@ -1,14 +1,14 @@
-"""The report: figures and their targets, as Markdown."""
+"""Format the report as Markdown: figures and their targets."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-Figure = Mapping[str, float]  # ``mean``, ``low`` and ``high``, 0…1, as `eval` gives it
+Figure = Mapping[str, float]  # ``mean``, ``low`` and ``high``, 0…1, as in the JSON of `eval`
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """One target.
+    """A required and a measured percentage.
 
     Attributes:
         what: A description of the figure.
@@ -71,6 +71,6 @@ def percent(share: float) -> str:
 
 
 def ranged(figure: Figure) -> str:
-    """A figure as a percentage, with its interval."""
+    """A figure as a percentage with its interval."""
     low, high = percent(figure["low"]), percent(figure["high"])
     return f"{percent(figure['mean'])} ({low}–{high})"  # noqa: RUF001 - a range

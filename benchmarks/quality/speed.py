@@ -11,7 +11,7 @@ figures are medians. Only this part needs an otherwise idle machine."""
 
 
 def part(folder: Path) -> Part:
-    """The times of a search; the index is kept in a folder."""
+    """Measure the times of a search in an index in the given folder."""
     indexing.prepare(folder)
     indexing.index(folder)
     search, ranking = searching.searches(folder)

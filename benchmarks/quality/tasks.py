@@ -18,7 +18,7 @@ the first release, which searched a long query as a whole."""
 
 
 def part(product: Product, sets: dict[str, Path]) -> Part:
-    """The recall of each kind of task.
+    """Measure the recall of each kind of task.
 
     Args:
         product: The command line.
@@ -58,7 +58,7 @@ def _several(folder: Path) -> _Set:
 
 
 def _joined(folder: Path) -> _Set:
-    """The corpus, the tasks of at least two steps as one text each, and their right items."""
+    """The corpus, each task with at least two right items as one query, and those items."""
     right = _right(folder)
     tasks: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows(folder / "queries.jsonl"):

@@ -14,9 +14,9 @@ from repertory.catalogue.item import Kind
 from repertory.one_shot import Repertory
 from repertory_eval.measure import Found
 
-UNIQUE = 200  # words of one item
-INNER = 100  # words of one item with a capital letter inside
-COMMON = 100  # words of a few items
+UNIQUE = 200  # number of words that only one item has
+INNER = 100  # number of such words with a capital letter inside
+COMMON = 100  # number of words that a few items have
 MAX_ITEMS = 20
 SHOWN = 5
 LOWER = "lower case"
@@ -45,10 +45,10 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     """Words of a catalogue.
 
     Attributes:
-        items: The ids of the items that have each word, by its lower case.
-        written: Each word as one item writes it.
-        skills: The ids of the skills.
-        named: The words of names.
+        items: The ids of the items that have a word, by the word in lower case.
+        written: The original spelling of a word in one item, by the word in lower case.
+        skills: The ids of all skills.
+        named: The words of names, in lower case.
     """
 
     items: Mapping[str, set[str]]
@@ -65,12 +65,12 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def of_a_few(self) -> list[str]:
-        """The words of 2 to ``MAX_ITEMS`` items."""
+        """The words that 2 to ``MAX_ITEMS`` items have."""
         return sorted(word for word, items in self.items.items() if 2 <= len(items) <= MAX_ITEMS)
 
 
 def part(product: Product, project: Path) -> Part:
-    """The figures of words of one skill and of words of a few items.
+    """Measure words of one skill and words of a few items.
 
     Args:
         product: The product.
@@ -128,7 +128,7 @@ def part(product: Product, project: Path) -> Part:
 
 
 def _words(repertory: Repertory) -> Words:
-    """The words of names, descriptions and tags."""
+    """Collect the words of names, descriptions, and tags."""
     ids = [entry.id for entry in repertory.entries()]
     of_word: defaultdict[str, set[str]] = defaultdict(set)
     written: dict[str, str] = {}

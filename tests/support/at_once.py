@@ -1,4 +1,4 @@
-"""Processes that do something at the same moment."""
+"""Run processes that act at the same moment."""
 
 import subprocess
 from collections.abc import Sequence
@@ -6,10 +6,10 @@ from contextlib import ExitStack
 
 
 def answers_at_once(commands: Sequence[Sequence[str]]) -> list[str]:
-    """Start processes, which print a line when they are ready, and let them go on together.
+    """Start processes, wait until each prints ``ready``, then release all of them together.
 
     Returns:
-        What each prints after it has read a line.
+        The output of each process after its release.
     """
     with ExitStack() as stack:
         processes = [

@@ -1,4 +1,4 @@
-"""A browser for the pages: an installed Chromium without a window."""
+"""A headless browser for tests of the web pages: the installed Chromium."""
 
 import os
 import shutil
@@ -20,12 +20,12 @@ CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 MISSING = "no Chromium is installed: `apt-get install chromium`"
-TIMEOUT_MS = 20_000.0  # only a page that hangs takes as long
+TIMEOUT_MS = 20_000.0  # only a hanging page reaches it
 
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """A browser; only if ``CHROMIUM`` is set."""
+    """Start a browser. ``CHROMIUM`` must not be None."""
     expect.set_options(timeout=TIMEOUT_MS)
     as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
     with (
@@ -36,12 +36,12 @@ def chromium() -> Iterator[Browser]:
 
 
 class Visitor:
-    """A user of a browser; a context manager that fails at the end if the browser had errors.
+    """A browser session with one page; leaving the context fails if the browser had errors.
 
     Attributes:
         page: The open page.
-        troubles: Errors and warnings of the browser: failed scripts, violations of a page's
-            policy, and unexpected dialogs.
+        troubles: Errors and warnings of the browser: failed scripts, violations of the content
+            security policy, and unexpected dialogs.
     """
 
     def __init__(
@@ -73,17 +73,17 @@ class Visitor:
             assert self.troubles == [], self.troubles
 
     def hold(self, address: str) -> list[Route]:
-        """Let requests to an address wait; they are listed as they come."""
+        """Intercept requests to an address and leave them pending; the returned list grows."""
         held: list[Route] = []
 
-        def add(route: Route) -> None:  # no built-in function is taken
+        def add(route: Route) -> None:  # Playwright rejects built-in methods as handlers
             held.append(route)
 
         self.page.route(address, add)
         return held
 
     def _note(self, message: ConsoleMessage) -> None:
-        # Others inform: "Autofocus processing was blocked", where a visitor was quicker.
+        # Other types are harmless notes, such as "Autofocus processing was blocked".
         if message.type in {"error", "warning"}:
             self.troubles.append(message.text)
 

@@ -1,4 +1,4 @@
-"""Parts of several tests."""
+"""Build items, files, sources, and writers for tests."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -22,12 +22,12 @@ from repertory.values import NAMESPACE
 
 
 def no_model() -> EmbeddingEngine:
-    """Raise, as an engine without a model does."""
+    """An engine factory that raises ModelError, as when no model is installed."""
     raise ModelError("There is no model.")
 
 
-def tool(item_id: str, description: str = "", **fields: Any) -> Item:  # noqa: ANN401 - of any type
-    """A tool whose id is ``server__name``, with other fields if given."""
+def tool(item_id: str, description: str = "", **fields: Any) -> Item:  # noqa: ANN401 - fields of any type
+    """A tool with an id of the form ``server__name``; ``fields`` override its other fields."""
     server, _, name = item_id.partition("__")
     item = Item(
         id=item_id,
@@ -41,7 +41,7 @@ def tool(item_id: str, description: str = "", **fields: Any) -> Item:  # noqa: A
 
 
 def skill(name: str, description: str = "", body: str = "", **policy: object) -> Item:
-    """A skill of the source ``team``, with a policy if it has fields."""
+    """A skill of the source ``team``, with a policy if ``policy`` has fields."""
     return Item(
         id=f"team/{name}",
         kind=Kind.SKILL,
@@ -56,7 +56,7 @@ def skill(name: str, description: str = "", body: str = "", **policy: object) ->
 
 
 def write(file: Path, text: str = "Some words.") -> Path:
-    """Write a file and the folders above it."""
+    """Write a file and create its parent folders."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, "utf-8")
     return file
@@ -69,7 +69,7 @@ def write_skill(project: Path, name: str, description: str, body: str = "Steps f
 
 
 def save_skill(project: Path, name: str, description: str, body: str = "") -> Path:
-    """Save a skill atomically, as an editor does."""
+    """Save a skill atomically, by renaming a temporary file, as editors do."""
     text = f"---\nname: {name}\ndescription: {description}\n---\n{body}\n"
     half = write(project / "skills" / name / "SKILL.md.tmp", text)
     return half.replace(half.with_suffix(""))
@@ -85,13 +85,13 @@ def write_shop(project: Path) -> Path:
 
 
 class Folder(Source):
-    """A source whose items a test sets.
+    """A source without files: the test sets its items.
 
     Attributes:
-        items: Its items, by name.
-        problems: Those that a scan finds.
+        items: The items by name.
+        problems: The problems that a scan reports.
         is_unreadable: Whether scanning fails.
-        why: The error then.
+        why: The message of the error if scanning fails.
     """
 
     type = "skills"
@@ -128,7 +128,7 @@ class Folder(Source):
 
 
 def indexed_ids(store: VectorStore, alias: str) -> list[str]:
-    """The sorted ids of the items in the collection of an alias; none without one."""
+    """The sorted ids of the items in an alias's collection; empty if the alias is missing."""
     name = store.alias(alias)
     if name is None:
         return []
@@ -137,7 +137,7 @@ def indexed_ids(store: VectorStore, alias: str) -> list[str]:
 
 
 def coordination(root: Path, **ports: object) -> Coordination:
-    """Coordination in memory, with some ports of the test's own."""
+    """In-memory coordination, with some ports replaced by the test's own."""
     return msgspec.structs.replace(in_process(root), **ports)
 
 
@@ -147,7 +147,7 @@ def words_writer(
     parts: Coordination,
     engine: Callable[[], EmbeddingEngine] = lambda: WordsEngine("a test"),
 ) -> Writer:
-    """A writer that stores words alone, unless it has an engine."""
+    """A writer that by default indexes words only, without vectors."""
     return Writer(
         store=store,
         engine=engine,

@@ -1,6 +1,6 @@
 """A source that reads no files: bulletins on a board, which reports its own changes.
 
-It stands for a kind of source that Repertory does not have. ``registered`` adds it, in one line.
+It is an example of a source type that Repertory does not ship. ``registered`` registers it.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ class Board:
             listener()
 
     def read(self) -> list[str]:
-        """Return the bulletins."""
+        """The current bulletins; raises SourceError if the board is closed."""
         if self.is_closed:
             raise SourceError("The board is closed.")
         return self._bulletins
@@ -72,14 +72,14 @@ class Bulletins(Source):
         return lambda: listeners.remove(changed)
 
 
-def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001 - as of any type
+def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001 - common signature
     """Build the source of a configuration entry."""
     check_options(entry, "name")
     return [Bulletins(checked_name(entry.get("name")))]
 
 
 def registered(monkeypatch: pytest.MonkeyPatch, name: str) -> Board:
-    """Add the type to the registry, and return a new board."""
+    """Add the source type to the registry, and return a new board with this name."""
     monkeypatch.setitem(registry._BUILDERS, TYPE, __name__)
     monkeypatch.setitem(BOARDS, name, Board())
     return BOARDS[name]

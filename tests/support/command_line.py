@@ -1,4 +1,4 @@
-"""The command line as a user has it: a process of its own, in a folder, with a home of its own."""
+"""Run the command line as a user does: in a separate process, with its own home directory."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from typing import Any
 from tests.support import forked
 from tests.support.builders import write
 
-TIMEOUT_S = 100  # only a hanging command takes as long
+TIMEOUT_S = 100  # only a hanging command reaches it
 COMMAND = (sys.executable, "-m", "repertory_admin")
 
 TOOLS = {
@@ -46,7 +46,7 @@ SKILLS = {
 
 
 def user_environment(home: Path, data: Path) -> dict[str, str]:
-    """The variables of a user without settings, who has these home and data directories."""
+    """The environment variables of a user with these directories and no other settings."""
     names = ("PATH", "LANG", "PYTHONPATH")
     return {name: os.environ[name] for name in names if name in os.environ} | {
         "HOME": str(home),
@@ -57,7 +57,7 @@ def user_environment(home: Path, data: Path) -> dict[str, str]:
 
 
 class Cli:
-    """Runs the command line."""
+    """Runs commands with a given home and data directory."""
 
     def __init__(self, home: Path, data: Path) -> None:
         self.home, self.data = home, data
@@ -70,11 +70,11 @@ class Cli:
         *arguments: str | Path,
         **environment: str,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command with its streams in files or pipes, without input."""
+        """Run a command without a terminal and without input."""
         settings = self.environment | environment
         if settings.get("PYTHONPATH") == os.environ.get("PYTHONPATH"):
             return forked.run(list(map(str, arguments)), folder, settings, TIMEOUT_S)
-        return subprocess.run(  # Python is to find other modules
+        return subprocess.run(  # a fork could not import from another PYTHONPATH
             [*COMMAND, *map(str, arguments)],
             cwd=folder,
             env=settings,
@@ -86,13 +86,13 @@ class Cli:
         )
 
     def json(self, folder: Path, *arguments: str | Path) -> Any:  # noqa: ANN401 - JSON
-        """Run a command for its JSON."""
+        """Run a command and parse its JSON output."""
         return json.loads(self.run(folder, *arguments, "--output", "json").stdout)
 
     def in_terminal(
         self, folder: Path, *arguments: str | Path, keys: str = "", columns: int = 100
     ) -> tuple[int, str]:
-        """Run a command in a terminal, type keys, and return its exit code and all it wrote."""
+        """Run a command in a terminal and type keys; returns its exit code and its output."""
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
             [*COMMAND, *map(str, arguments)],
@@ -109,7 +109,7 @@ class Cli:
             while time.monotonic() < end and select.select([ours], [], [], TIMEOUT_S)[0]:
                 try:
                     piece = os.read(ours, 65536)
-                except OSError:  # Linux raises it when the other end is closed
+                except OSError:  # raised by Linux when the other end is closed
                     break
                 if not piece:
                     break

@@ -1,4 +1,4 @@
-"""A team's server as the compose file starts it, under a project name of its own."""
+"""A team server started from the compose file, under a unique project name."""
 
 import contextlib
 import http.client
@@ -28,13 +28,13 @@ SERVICES = ("qdrant", "redis", *OURS)
 
 _COPIED = ("docker-compose.yml", ".dockerignore", "pyproject.toml", "README.md", "LICENSE")
 _COPIED_FOLDERS = ("deploy", "encoder", "shared", "services", "workers")
-_NOT_COPIED = ("__pycache__", "*.egg-info", ".env", "mcp.env")  # the secrets of the user
+_NOT_COPIED = ("__pycache__", "*.egg-info", ".env", "mcp.env")  # .env files hold the user's secrets
 _TIMEOUT_S = 300.0
 _LINES = "40"
 
 
 def release(folder: Path, version: str) -> Path:
-    """A copy of this tree whose packages have another version."""
+    """A copy of this source tree with another package version."""
     folder.mkdir()
     for name in _COPIED:
         shutil.copy(ROOT / name, folder)
@@ -50,7 +50,7 @@ def release(folder: Path, version: str) -> Path:
 
 
 def release_of(folder: Path, commit: str) -> Path:
-    """The tree of a commit."""
+    """Extract the source tree of a commit into a folder."""
     folder.mkdir()
     packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=True)
     subprocess.run(["tar", "-x"], cwd=folder, input=packed.stdout, check=True)
@@ -58,23 +58,23 @@ def release_of(folder: Path, commit: str) -> Path:
 
 
 def version_of(tree: Path) -> str:
-    """The version of a tree's packages."""
+    """The package version of a source tree."""
     project = tomllib.loads((tree / "pyproject.toml").read_text("utf-8"))["project"]
     return str(project["version"])
 
 
 class Stack:
-    """A catalogue and the containers that serve it; a context manager that removes all of them.
+    """A catalogue and its containers; leaving the context removes containers and images.
 
     Args:
-        engine: The engine.
-        images: The variables that name images.
-        folder: An empty folder for the catalogue.
+        engine: The container engine.
+        images: The variables of the compose file that name images.
+        folder: An empty folder, used for the catalogue.
     """
 
     def __init__(self, engine: Engine, images: dict[str, str], folder: Path) -> None:
         self.key = ""  # sent with each request
-        # Podman publishes no range of ports.
+        # Podman cannot publish a range of ports.
         self.most_replicas = 1 if engine.program == "podman" else 4
         self._engine = engine
         self._folder = folder
@@ -102,14 +102,14 @@ class Stack:
                 self._engine.run("rmi", "--force", image)
 
     def up(self, tree: Path, **replicas: int) -> None:
-        """Build the images of a tree and replace all containers that differ.
+        """Build the images of a source tree and replace outdated containers.
 
         Args:
-            tree: The folder of the compose file; its name is the tag of the images.
-            replicas: The number of containers of a service, where it is not one.
+            tree: The folder with the compose file; its name becomes the tag of the images.
+            replicas: The number of containers by service; 1 by default.
         """
         self._tree = tree
-        # Only the names of the images differ, so that those of the user are not overwritten.
+        # The images get names of their own, so that the user's images are not overwritten.
         names = {one: f"{self._project}-{one}:{tree.name}" for one in OURS}
         self._images.update(names.values())
         override = {"services": {one: {"image": image} for one, image in names.items()}}
@@ -126,9 +126,9 @@ class Stack:
         return self._engine.run("ps", "--quiet", *filters).split()
 
     def crash(self, container: str) -> None:
-        """Kill the processes of a container from within, as a crash does.
+        """Kill the processes of a container from within, as a crash does, and wait for a restart.
 
-        An engine does not start a container again that it was told to kill.
+        A container killed through the engine would not be restarted.
         """
         before = self._state(container)["StartedAt"]
         with contextlib.suppress(AssertionError):  # the shell may end with the container
@@ -136,17 +136,17 @@ class Stack:
         self.wait(lambda: self._state(container)["StartedAt"] != before)
 
     def is_healthy(self, container: str) -> bool:
-        """Whether its health check succeeds."""
+        """Whether a container's health check succeeds."""
         return bool(self._state(container)["Health"]["Status"] == "healthy")
 
     def repertory(self, *arguments: str) -> str:
-        """Run a command in the first query container; returns what it prints."""
+        """Run a ``repertory`` command in the first query container; returns its output."""
         (container, *_) = self.containers("query")
         key = ["--env", f"REPERTORY_SERVER_API_KEY={self.key}"] if self.key else []
         return self._engine.run("exec", *key, container, "repertory", *arguments)
 
     def skill(self, name: str, description: str) -> None:
-        """Save a skill."""
+        """Save a skill in the catalogue."""
         save_skill(self._catalogue, name, description)
 
     def ports(self) -> list[int]:
@@ -155,7 +155,11 @@ class Stack:
         return [int(one.splitlines()[0].rpartition(":")[2]) for one in published]
 
     def get(self, path: str, port: int = 0, key: str | None = None) -> tuple[int, Any]:
-        """Ask a query container, by default the first; returns the status and the JSON."""
+        """Send a GET request to a query container, by default the first.
+
+        Returns:
+            The HTTP status and the parsed JSON.
+        """
         token = self.key if key is None else key
         connection = http.client.HTTPConnection("127.0.0.1", port or self.ports()[0], timeout=30)
         try:
@@ -167,13 +171,13 @@ class Stack:
             connection.close()
 
     def stats(self) -> Any:  # noqa: ANN401 - JSON
-        """The statistics, by the first query container."""
+        """The statistics from the first query container."""
         status, answer = self.get("/stats")
         assert status == 200, answer
         return answer
 
     def best(self, text: str, port: int) -> str:
-        """The id of a query container's best hit by words and meaning; else empty."""
+        """The id of a query container's best hit; empty without a hit or without hybrid search."""
         status, answer = self.get(f"/search?{urlencode({'q': text})}", port)
         if status != 200 or answer["mode"] != "hybrid" or not answer["results"]:
             return ""
@@ -185,7 +189,7 @@ class Stack:
         return bool(ports) and all(self.best(text, port) == item for port in ports)
 
     def wait(self, is_so: Callable[[], object]) -> None:
-        """Wait until a condition holds; a container that cannot be asked counts as false."""
+        """Wait until a condition is true; connection errors count as false."""
 
         def is_so_now() -> object:
             with contextlib.suppress(OSError, http.client.HTTPException):
@@ -219,7 +223,7 @@ class Stack:
 
 
 def _free_ports(count: int) -> str:
-    """A range of ports that nothing listens on."""
+    """A range of unused ports in the notation of compose files."""
     while True:
         first = random.randrange(20_000, 30_000)
         if all(_is_free(port) for port in range(first, first + count)):

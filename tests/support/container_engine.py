@@ -1,4 +1,4 @@
-"""Docker or Podman, if its engine answers."""
+"""Find Docker or Podman and run its commands."""
 
 import os
 import re
@@ -6,14 +6,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
-# A program, the command with which it reads compose files, and the command that prints the version
-# that decides what it can do with them, which has a minimum. Older versions of Podman cannot wait
-# until a container is healthy.
+# Per program: its name, its compose command, the command that prints the version to check, and the
+# minimum version. Older versions of Podman cannot wait until a container is healthy.
 _PROGRAMS = (
     ("docker", ("docker", "compose"), ("docker", "compose", "version", "--short"), (2, 24)),
     ("podman", ("podman-compose",), ("podman", "version", "--format={{.Client.Version}}"), (4, 6)),
 )
-# All else, and above all the settings of Repertory and of compose, is left out.
+# Only these variables are passed on, so that settings of Repertory and compose have no effect.
 _KEPT = (
     "PATH",
     "HOME",
@@ -29,15 +28,15 @@ _TASK_S = 3_000.0
 
 
 class NoEngineError(Exception):
-    """No engine answers; the message says why, for each program."""
+    """No engine is usable; the message gives the reason for each program."""
 
 
 class Engine:
-    """Runs commands of an engine.
+    """Runs the commands of a container engine.
 
     Args:
         program: ``docker`` or ``podman``.
-        compose: The command that reads compose files.
+        compose: The compose command.
     """
 
     def __init__(self, program: str, compose: tuple[str, ...]) -> None:
@@ -45,27 +44,27 @@ class Engine:
         self._compose = compose
 
     def run(self, *arguments: str | Path) -> str:
-        """Run a command; returns what it prints, and raises AssertionError if it fails."""
+        """Run a command and return its output; raises AssertionError if it fails."""
         return _run([self.program, *map(str, arguments)])
 
     def compose(self, *arguments: str | Path, settings: dict[str, str]) -> str:
-        """Run a command on a compose file, which sees the given variables and none of the user."""
+        """Run a compose command with the given variables, ignoring the user's own."""
         return _run([*self._compose, "--env-file", os.devnull, *map(str, arguments)], settings)
 
     def has(self, image: str) -> bool:
-        """Whether the engine holds an image."""
+        """Whether an image is available locally."""
         return _fault([self.program, "image", "inspect", image]) == ""
 
     def can_have(self, image: str) -> bool:
-        """Whether it holds an image now, after pulling it if necessary."""
+        """Whether an image is available; pulls it if necessary."""
         return self.has(image) or _fault([self.program, "pull", "--quiet", image], _PULL_S) == ""
 
 
 def find_engine() -> Engine:
-    """The first engine that answers and can read compose files.
+    """The first engine that answers, has a compose command, and is recent enough.
 
     Raises:
-        NoEngineError: No engine answers.
+        NoEngineError: No engine is usable.
     """
     reasons = []
     for program, compose, printing, minimum in _PROGRAMS:
@@ -102,7 +101,7 @@ def _run(command: list[str], settings: dict[str, str] | None = None) -> str:
 
 
 def _fault(command: list[str], seconds: float = _ANSWER_S) -> str:
-    """Why a command fails, in one line; empty if it succeeds."""
+    """The reason why a command fails, in one line; empty if it succeeds."""
     if not shutil.which(command[0]):
         return "is not installed"
     try:

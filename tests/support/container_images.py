@@ -1,4 +1,4 @@
-"""The images that a test of the compose file needs, made here where they cannot be pulled."""
+"""The images that tests of the compose file need; built locally if they cannot be pulled."""
 
 import json
 import os
@@ -25,21 +25,21 @@ _SUITE = "bookworm"
 _PACKAGES = ("python3", "python3-venv", "python3-pip", "ca-certificates", "redis-server")
 _CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 _PIP_SETTINGS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout")
-_NEEDED = {"qdrant-edge-py", "msgspec"}  # by the stand-in
+_NEEDED = {"qdrant-edge-py", "msgspec"}  # dependencies of the stand-in for Qdrant
 
 
 class NoImageError(Exception):
-    """An image cannot be pulled and not be made; the message says why."""
+    """An image can neither be pulled nor built; the message gives the reason."""
 
 
 def images(engine: Engine) -> dict[str, str]:
-    """The variables of the compose file that name images.
+    """The variables of the compose file that name images, with available images as values.
 
-    In the place of an official image that cannot be pulled comes one of Debian's packages, which
-    has Redis too, and our stand-in for Qdrant.
+    An image built from Debian packages replaces unavailable images of Python and Redis; our
+    stand-in replaces an unavailable image of Qdrant.
 
     Raises:
-        NoImageError: An image is missing and cannot be made.
+        NoImageError: An image is missing and cannot be built.
     """
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))["services"]
     named = {
@@ -58,12 +58,12 @@ def images(engine: Engine) -> dict[str, str]:
 
 
 def _default(image: str) -> str:
-    """An image of the compose file, with the defaults of its variables."""
+    """Replace the variables in an image name of the compose file by their defaults."""
     return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", image)
 
 
 def _make_debian(engine: Engine) -> None:
-    """Make an image of Debian's packages."""
+    """Build an image from Debian packages."""
     if not shutil.which("mmdebstrap"):
         message = "The official images cannot be pulled, and mmdebstrap, which makes a base image, "
         raise NoImageError(message + "is not installed.")
@@ -77,7 +77,7 @@ def _make_debian(engine: Engine) -> None:
 
 
 def _make_python(engine: Engine, python: str) -> None:
-    """Make a base image whose pip finds packages as that of this machine does."""
+    """Build a base image with this machine's pip settings and certificates."""
     settings = {name: value for name in _PIP_SETTINGS if (value := _pip_setting(name))}
     with tempfile.TemporaryDirectory(prefix="repertory-images-") as made:
         folder = Path(made)
@@ -92,16 +92,16 @@ def _make_python(engine: Engine, python: str) -> None:
 
 
 def _pip_setting(name: str) -> str:
-    """What the environment or a file of pip says."""
+    """The value of a pip setting, from the environment or pip's configuration; empty if unset."""
     if found := os.environ.get(f"PIP_{name.upper().replace('-', '_')}"):
         return found
     command = [sys.executable, "-m", "pip", "config", "get", f"global.{name}"]
     found = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    return found.strip().replace("\n", "\n    ")  # as a file wants the lines of a value
+    return found.strip().replace("\n", "\n    ")  # continuation lines must be indented
 
 
 def _make_qdrant(engine: Engine) -> None:
-    """Make an image of our stand-in for Qdrant."""
+    """Build an image of our stand-in for Qdrant."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     needed = [str(one) for one in map(Requirement, project["dependencies"]) if one.name in _NEEDED]
     with tempfile.TemporaryDirectory(prefix="repertory-images-") as made:

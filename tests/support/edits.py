@@ -1,4 +1,4 @@
-"""Edits of the files of a source, and the paths that events name."""
+"""Edit the files of a source; each edit returns the paths that its file events would name."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from tests.support.builders import write
 
 
 def a_source(type_: str, root: Path) -> Source:
-    """Build a source of a type on a folder, parts of which are folders of skills."""
+    """Build a source of a type on a folder; its subfolders ``a`` and ``d`` hold skills."""
     [source] = build({"type": type_, "path": str(root), "name": "team"}, Path("/"))
     skills = [SkillFolders(name=one, path=root / one) for one in ("a", "d")]
     if isinstance(source, Documents):
@@ -21,7 +21,7 @@ def a_source(type_: str, root: Path) -> Source:
 
 
 def delete(path: Path) -> list[Path]:
-    """Delete a file or a folder; returns what the events would name."""
+    """Delete a file or a folder; returns the paths that events would name."""
     if path.is_dir() and not path.is_symlink():
         path.chmod(0o700)
         gone = [one for child in path.iterdir() for one in delete(child)]
@@ -32,7 +32,7 @@ def delete(path: Path) -> list[Path]:
     return [path]
 
 
-def edit(  # noqa: PLR0911 - one for each kind
+def edit(  # noqa: PLR0911 - one return per kind of edit
     root: Path, how: str, place: str = "", other: str = ""
 ) -> list[Path]:
     """Make one edit; returns the paths that events would name. Impossible edits are skipped."""
@@ -41,7 +41,7 @@ def edit(  # noqa: PLR0911 - one for each kind
         if how == "write":
             new = [one for one in (path, *path.parents) if not one.exists()]
             write(path, other)
-            return [path, path.resolve(), *new]  # the event is that of the file behind a link
+            return [path, path.resolve(), *new]  # for a link, the event names its target
         if how == "delete":
             return delete(path)
         if how == "empty":
@@ -50,7 +50,7 @@ def edit(  # noqa: PLR0911 - one for each kind
             path.chmod(0o700 if path.stat().st_mode & 0o700 == 0 else 0)
             return [path]
         if how == "move" and not os.path.lexists(path):
-            return []  # else the folder of its target would appear without an event
+            return []  # otherwise the target's folder would be created without an event
         if how in ("move", "link") and not os.path.lexists(target):
             new = [one for one in target.parents if not one.exists()]
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Content of others on this machine: git repositories, and servers that publish it."""
+"""Local stand-ins for remote content: git repositories, archives, and servers for them."""
 
 import base64
 import contextlib
@@ -33,7 +33,7 @@ SKILL = "---\nname: {0}\ndescription: Does {0} for the team.\n---\n\nFollow the 
 
 
 class Repository:
-    """A git repository with a work tree, which is made if it is missing."""
+    """A git repository with a work tree; created if it is missing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -42,7 +42,7 @@ class Repository:
             self.git("init", "--quiet", "--initial-branch=main")
 
     def git(self, *arguments: str) -> str:
-        """Run git in it, without the configuration of the machine."""
+        """Run a git command in the repository, ignoring the machine's configuration."""
         settings = ("user.name=Ada", "user.email=ada@example.com", "commit.gpgsign=false")
         options = [part for one in settings for part in ("-c", one)]
         done = subprocess.run(
@@ -64,22 +64,22 @@ class Repository:
         return self.git("rev-parse", "HEAD")
 
     def add_skills(self, *names: str) -> str:
-        """Commit skills in ``skills``."""
+        """Commit new skills in the folder ``skills``."""
         return self.commit({f"skills/{name}/SKILL.md": SKILL.format(name) for name in names})
 
 
 def built(place: Path, **entry: object) -> list[Source]:
-    """The sources of an entry, whose content is kept in ``store`` below a folder."""
+    """Build the sources of a configuration entry; fetched content is stored in ``store``."""
     return build({"name": "acme", **entry, "store": str(place / "store")}, place)
 
 
 def ids(sources: list[Source]) -> set[str]:
-    """The ids of what sources offer now."""
+    """The ids of all items that sources offer now."""
     return {item.id for source in sources for item in source.scan().items}
 
 
 def refreshed(sources: list[Source]) -> set[str]:
-    """The ids of what sources offer, once they were fetched again."""
+    """Fetch the sources again, and return the ids of all their items."""
     for source in sources:
         source.refresh()
     return ids(sources)
@@ -111,7 +111,7 @@ def git_daemon(folder: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def endless_headers(began: threading.Event) -> Iterator[str]:
-    """A web server that never ends the headers of its answers; yields a URL."""
+    """A web server that sends response headers slowly and without end; yields its URL."""
 
     def serve() -> None:
         with contextlib.suppress(OSError):
@@ -121,7 +121,7 @@ def endless_headers(began: threading.Event) -> Iterator[str]:
                     connection.recv(4_096)
                     connection.sendall(b"HTTP/1.1 200 OK\r\n")
                     began.set()
-                    for _ in range(600):  # a client that waits longer gets no answer
+                    for _ in range(600):  # 30 seconds; then the connection is closed
                         connection.sendall(b"X: y\r\n")
                         time.sleep(0.05)
 
@@ -131,7 +131,7 @@ def endless_headers(began: threading.Event) -> Iterator[str]:
 
 
 def resolve_names(monkeypatch: pytest.MonkeyPatch, private: str) -> None:
-    """Give one host a private address, and all others a public one."""
+    """Resolve one host to a private address, and all other hosts to a public one."""
 
     def addresses_of(host: str) -> list[Address]:
         return [ipaddress.ip_address("10.0.0.1" if host == private else "93.184.216.34")]
@@ -140,7 +140,7 @@ def resolve_names(monkeypatch: pytest.MonkeyPatch, private: str) -> None:
 
 
 def _need(program: str) -> None:
-    """Skip a test where a part of git is not installed."""
+    """Skip the test if a git subcommand is not installed."""
     folder = subprocess.run(
         ["git", "--exec-path"], capture_output=True, check=True, encoding="utf-8"
     ).stdout.strip()
@@ -155,16 +155,17 @@ def _answers(port: int) -> bool:
 
 
 class Web:
-    """What a web server publishes.
+    """The content of a web server, and the requests that it received.
 
     Attributes:
         files: The files by path.
-        repositories: The folder of repositories below ``/git``, for ``git http-backend``.
-        login: ``user:password`` that ``/git`` needs; empty for none.
-        redirects: Where paths lead.
+        repositories: The folder of repositories served at ``/git`` by ``git http-backend``.
+        login: The ``user:password`` required at ``/git``; empty if no login is required.
+        redirects: Redirect targets by path.
         encoding: The ``Content-Encoding`` of the files; empty for none.
-        requests: The paths that were asked for.
-        is_down: Whether it answers with errors.
+        requests: The requested paths.
+        logins: The ``Authorization`` headers of the requests; empty strings if missing.
+        is_down: Whether the server answers every request with status 503.
     """
 
     def __init__(self, repositories: Path | None = None) -> None:
@@ -181,9 +182,9 @@ class Web:
 
     @contextlib.contextmanager
     def published(self) -> Iterator[str]:
-        """Publish it; yields the URL."""
-        # A method would be bound to the handler's class only as a function.
-        with serving(lambda request: self._answer(request)) as url:  # noqa: PLW0108 - as above
+        """Serve the content; yields the URL."""
+        # Only a plain function becomes a method of the handler class; a bound method would not.
+        with serving(lambda request: self._answer(request)) as url:  # noqa: PLW0108
             yield url
 
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
@@ -218,7 +219,7 @@ class Web:
                 request.wfile.write(data)
 
     def _backend(self, request: BaseHTTPRequestHandler) -> None:
-        """Answer with ``git http-backend``, as a real git server does."""
+        """Answer with ``git http-backend``, like a real git server."""
         expected = "Basic " + base64.b64encode(self.login.encode()).decode()
         if self.login and request.headers.get("Authorization") != expected:
             request.send_response(401)
@@ -259,7 +260,7 @@ class Web:
 
 
 def zipped(files: Mapping[str, str | bytes]) -> bytes:
-    """A zip archive of files."""
+    """A zip archive of some files."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for place, text in files.items():
@@ -268,7 +269,7 @@ def zipped(files: Mapping[str, str | bytes]) -> bytes:
 
 
 def tarred(files: Mapping[str, str | bytes], *more: tarfile.TarInfo) -> bytes:
-    """A .tar.gz archive of files, and of other members."""
+    """A .tar.gz archive of some files and empty members."""
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w:gz") as archive:
         for member in more:
@@ -282,12 +283,12 @@ def tarred(files: Mapping[str, str | bytes], *more: tarfile.TarInfo) -> bytes:
 
 
 def skills(*names: str, folder: str = "skills") -> dict[str, str | bytes]:
-    """The files of skills."""
+    """The files of some skills: texts by path."""
     return {f"{folder}/{name}/SKILL.md": SKILL.format(name) for name in names}
 
 
 def marketplace(*plugins: Mapping[str, Any], name: str = "acme-tools") -> str:
-    """A ``marketplace.json`` as published ones are."""
+    """The text of a ``marketplace.json`` in the published format."""
     return json.dumps(
         {
             "$schema": "https://anthropic.com/claude-code/marketplace.schema.json",

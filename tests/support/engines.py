@@ -1,4 +1,7 @@
-"""One engine of the packaged model for all tests of a process; loading takes half a second."""
+"""Share one engine of the packaged model between all tests of a process.
+
+Loading it takes half a second.
+"""
 
 import threading
 from collections.abc import Iterator
@@ -14,7 +17,7 @@ from tests.support.query_service import MODEL
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_engines() -> Iterator[None]:
-    """Load the packaged model once; every other model is loaded each time."""
+    """Load the packaged model only once; other models are loaded on every call."""
     engines: dict[bool, EmbeddingEngine] = {}
     loading = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""The metrics that a busy query service of a team exports, for the files that use them."""
+"""The metrics that a team's query service exports when every metric has a value."""
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -41,7 +41,7 @@ STATS = Stats(
 
 
 def exported() -> dict[str, set[str]]:
-    """The labels of every metric of a busy query service."""
+    """The label names by exported metric."""
     metrics = Metrics(is_team=True)
     metrics.request("GET", "/search", 200, 0.01)
     metrics.search("hybrid")

@@ -1,4 +1,4 @@
-"""Folders for tests that write much."""
+"""Temporary folders in memory, and a folder that behaves like a macOS file system."""
 
 import os
 import shutil
@@ -15,20 +15,21 @@ _ROOM = 1 << 30  # bytes
 
 
 def quick_folder() -> TemporaryDirectory[str]:
-    """A temporary folder in memory where there is room, for what need not survive a power cut."""
+    """A temporary folder, in memory if there is enough free space."""
     is_usable = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _ROOM
     return TemporaryDirectory(prefix="repertory-", dir=_MEMORY if is_usable else None)
 
 
 def any_spelling(root: Path, monkeypatch: pytest.MonkeyPatch, *, any_case: bool = True) -> None:
-    """Have a folder take upper and lower case for the same, and two forms of a letter, too.
+    """Make names in a folder insensitive to case and Unicode normalization, as on macOS.
 
-    So does the file system of macOS. Only what reads files does so here, and by absolute paths.
+    This affects only calls that read files, and only absolute paths or paths relative to an open
+    folder.
 
     Args:
         root: The folder.
         monkeypatch: The fixture.
-        any_case: Whether upper and lower case are the same. On a case-sensitive disk they are not.
+        any_case: Whether case is ignored; False imitates a case-sensitive disk of macOS.
     """
 
     def folded(name: str) -> str:
@@ -37,7 +38,7 @@ def any_spelling(root: Path, monkeypatch: pytest.MonkeyPatch, *, any_case: bool 
 
     listdir, readlink = os.listdir, os.readlink
 
-    def listed(path: Any, folder: int | None) -> Any:  # noqa: ANN401 - whatever ``os`` takes
+    def listed(path: Any, folder: int | None) -> Any:  # noqa: ANN401 - any path that ``os`` accepts
         if isinstance(path, int):
             return path
         above = readlink(f"/proc/self/fd/{folder}") if folder is not None else ""

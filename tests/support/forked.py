@@ -1,7 +1,7 @@
-"""Processes that begin with the command line's modules imported, which saves most of their start.
+"""Start commands quickly by forking a process that has already imported their modules.
 
-A server of ``multiprocessing`` imports the modules once; each command is a fork of it. What starts
-no thread when it is imported may be named here.
+The fork server of ``multiprocessing`` imports the modules once; each command is a fork of it. Only
+modules that start no thread on import may be listed here.
 """
 
 import contextlib
@@ -54,17 +54,17 @@ _CONTEXT = _context()
 
 
 class Forked:
-    """A command that runs, as ``subprocess.Popen`` has it.
+    """A running command, with the interface of ``subprocess.Popen``.
 
     Args:
-        arguments: Those of the command line.
-        folder: Its working directory.
-        environment: Its environment variables.
-        out, err: The files that what it writes is added to.
-        is_leader: Whether it leads a session of its own.
+        arguments: The arguments of ``repertory``.
+        folder: The working directory.
+        environment: The environment variables.
+        out, err: The files to which its output and its errors are appended.
+        is_leader: Whether the process starts a new session.
 
     Attributes:
-        pid: Its id.
+        pid: The process id.
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class Forked:
         self.pid = self._process.pid
 
     def poll(self) -> int | None:
-        """Its exit code; None while it runs."""
+        """The exit code; None while the process runs."""
         return self._process.exitcode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end; returns the exit code.
+        """Wait for the process to end; returns the exit code.
 
         Raises:
-            TimeoutExpired: It was still running after so many seconds.
+            TimeoutExpired: The process was still running after ``timeout`` seconds.
         """
         self._process.join(timeout)
         if (code := self._process.exitcode) is None:
@@ -100,27 +100,27 @@ class Forked:
         return code
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to it, unless it has ended."""
+        """Send a signal to the process, unless it has ended."""
         if self.poll() is None:
-            with contextlib.suppress(ProcessLookupError):  # it may be ending
+            with contextlib.suppress(ProcessLookupError):  # it may have just ended
                 os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        """Send SIGTERM to it, unless it has ended."""
+        """Send SIGTERM to the process, unless it has ended."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it with kill -9, unless it has ended."""
+        """Send SIGKILL to the process, unless it has ended."""
         self.send_signal(signal.SIGKILL)
 
 
 def run(
     arguments: Sequence[str], folder: Path, environment: Mapping[str, str], timeout: float
 ) -> CompletedProcess[str]:
-    """Run a command of the command line without input, and return what it wrote.
+    """Run a ``repertory`` command without input, and return its exit code and output.
 
     Raises:
-        TimeoutExpired: It was still running after so many seconds; it has been killed.
+        TimeoutExpired: The command did not end within ``timeout`` seconds and was killed.
     """
     with TemporaryDirectory(prefix="repertory-forked-") as written:
         out, err = Path(written, "out"), Path(written, "err")
@@ -143,8 +143,8 @@ def _command(
     err: Path,
     is_leader: bool,
 ) -> None:
-    """Become the command."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ``nohup`` has the tests ignore it
+    """Turn this fork into the command: set its session, streams, folder, and environment."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # it is ignored if the tests run under ``nohup``
     if is_leader:
         os.setsid()
     for number, file in ((1, out), (2, err)):
@@ -156,6 +156,6 @@ def _command(
     os.environ.update(environment)
     warnings.simplefilter("error", ResourceWarning)
     sys.argv = ["repertory", *arguments]
-    from repertory_admin.__main__ import main  # noqa: PLC0415 - in this process alone
+    from repertory_admin.__main__ import main  # noqa: PLC0415 - needed only in the fork
 
     main()

@@ -1,4 +1,4 @@
-"""Generated texts of configuration files of agent hosts, as people and programs write them."""
+"""Hypothesis strategies for configuration files of agent hosts in varied styles."""
 
 import json
 from typing import Any
@@ -33,7 +33,7 @@ LINE_ENDS = st.sampled_from(["\n", "\n", "\r\n"])
 
 @st.composite
 def servers(draw: st.DrawFn, syntax: Syntax) -> dict[str, Any]:
-    """The values of a configuration; it may have servers, and an entry of our name."""
+    """The values of a configuration, sometimes with servers and an entry for Repertory."""
     values: dict[str, Any] = draw(st.dictionaries(NAMES, VALUES, max_size=3))
     holder, name = KEYS[syntax]
     values.pop(holder, None)
@@ -49,7 +49,7 @@ def servers(draw: st.DrawFn, syntax: Syntax) -> dict[str, Any]:
 
 @st.composite
 def json_files(draw: st.DrawFn) -> str:
-    """JSON as people write it: comments, trailing commas, any indentation and line ends."""
+    """JSON files with comments, trailing commas, and varied indentation and line ends."""
     unit = draw(st.sampled_from(["  ", "    ", "\t", ""]))
     newline = draw(LINE_ENDS)
 
@@ -81,7 +81,7 @@ def json_files(draw: st.DrawFn) -> str:
 
 @st.composite
 def toml_files(draw: st.DrawFn) -> str:
-    """TOML as people write it: tables, lists of several lines, comments."""
+    """TOML files with tables, multi-line strings, and comments."""
     newline = draw(LINE_ENDS)
     lines: list[str] = []
 
@@ -111,7 +111,7 @@ def toml_files(draw: st.DrawFn) -> str:
 
 @st.composite
 def yaml_files(draw: st.DrawFn) -> str:
-    """YAML as people and programs write it: block and flow style, comments, block texts."""
+    """YAML files in block and flow style, with comments."""
     newline = draw(LINE_ENDS)
     values = draw(servers(Syntax.YAML))
     dumped = yaml.safe_dump(

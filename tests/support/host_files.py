@@ -1,7 +1,7 @@
-"""Configuration files as agent hosts and their users leave them, by host and kind.
+"""Realistic configuration files of agent hosts, by host and variant.
 
-They have other servers, comments, trailing commas, tabs, Windows line ends, a byte order mark,
-Unicode, and forms of emptiness. ``None`` stands for a missing file.
+The variants have other servers, comments, trailing commas, tabs, Windows line ends, a byte order
+mark, Unicode, or no content. ``None`` stands for a missing file.
 """
 
 BOM = b"\xef\xbb\xbf"
@@ -194,11 +194,11 @@ _EMPTY = {
 
 
 def files(host: str, holder: str) -> dict[str, bytes | None]:
-    """The files of a host by what is special about them.
+    """The variants of a host's configuration file, by name of the variant.
 
     Args:
-        host: Its name.
-        holder: The key of its servers.
+        host: The name of the host.
+        holder: The key under which the file lists servers.
     """
     text = USED[host]
     empty = _EMPTY.get(host) or {

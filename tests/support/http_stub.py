@@ -1,4 +1,4 @@
-"""A web server on this machine with given answers."""
+"""A local web server whose answers come from a function."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ Answer = Callable[[BaseHTTPRequestHandler], object]
 
 @contextmanager
 def serving(answer: Answer) -> Iterator[str]:
-    """Answer every request with a function; yields the URL."""
+    """Serve every request by calling a function with its handler; yields the URL."""
 
     class Handler(BaseHTTPRequestHandler):
         do_GET = do_POST = do_DELETE = answer  # noqa: N815 - the names the base class looks for

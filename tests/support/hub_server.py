@@ -1,4 +1,4 @@
-"""A small server with the hub's protocol that can misbehave."""
+"""A small server with the protocol of the Hugging Face hub that can misbehave."""
 
 import hashlib
 import json
@@ -8,18 +8,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-LARGE = ".onnx"  # what the hub keeps outside git, with a SHA-256 in its listing
+LARGE = ".onnx"  # files that the hub stores outside git and lists with a SHA-256
 REVISION = "0123456789abcdef0123456789abcdef01234567"
 
 
 class HubServer:
-    """Serves one folder as one repository, from a free port of this machine.
+    """Serves one folder as one repository, on a free local port.
 
     Attributes:
         requests: ``METHOD path`` of each request, in order.
-        cut_once: Names of files whose body breaks off in the middle the first time.
-        lie_about: Names of files that arrive other than they were listed.
-        pause: Seconds between two halves of a large file.
+        cut_once: Names of files whose first download breaks off in the middle.
+        lie_about: Names of files whose content differs from the listed checksum.
+        pause: Seconds between the two halves of a large file.
     """
 
     def __init__(self, repository: str, folder: Path) -> None:

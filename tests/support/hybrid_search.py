@@ -1,4 +1,4 @@
-"""Search engines with both arms, over vectors in memory that count words instead of a model's."""
+"""Search engines with both arms, over in-memory vectors of word counts instead of a model's."""
 
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ DIMENSION = 2_048
 
 
 class WordCounts(EmbeddingEngine):
-    """Embeds a text as the counts of its words, each hashed to one dimension."""
+    """Embeds a text as its word counts; each word is hashed to one dimension."""
 
     model = Model(id="test/word-counts", slug="word-counts", dimension=DIMENSION, max_tokens=512)
     device = "cpu"
@@ -49,7 +49,7 @@ class WordCounts(EmbeddingEngine):
 
 
 class Points(Searched):
-    """The points of some items in memory, as far as a search reads them."""
+    """The points of some items in memory, with the methods that a search calls."""
 
     def __init__(self, items: Sequence[Item], engine: EmbeddingEngine) -> None:
         self._items = {item_key(item.id): item for item in items}
@@ -69,11 +69,11 @@ class Points(Searched):
 
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
-        """The nearest points of the items that a filter allows, and the best cosines of others."""
+        """The nearest points that each filter allows, and the best cosines of requested keys."""
         return [self._answer(one) for one in queries]
 
     def _answer(self, query: VectorQuery) -> VectorAnswer:
-        # Row by row, so that the cosine of a point does not depend on how many there are.
+        # Row by row, so that a point's cosine does not depend on the number of points.
         cosines = np.einsum("ij,j->i", self._vectors, query.vector)
         best = np.argsort(-cosines, kind="stable").tolist()
         matches = [
@@ -109,7 +109,7 @@ def _is_allowed(item: Item, where: Filter) -> bool:
 
 
 def hybrid_engine(items: Iterable[Item]) -> SearchEngine:
-    """A search engine over some items with both arms."""
+    """A search engine over some items, with the keyword arm and the vector arm."""
     held, embedding = [*items], WordCounts()
     return SearchEngine(
         keywords=in_segments(held),
@@ -120,7 +120,7 @@ def hybrid_engine(items: Iterable[Item]) -> SearchEngine:
 
 
 def points_of(item: Item, counts: EmbeddingEngine) -> Iterator[Point]:
-    """The points of an item, as a store has them."""
+    """The points of an item, as they are stored."""
     views = item.views()
     vectors = counts.embed_texts([view.text for view in views])
     for view, vector in zip(views, vectors, strict=True):

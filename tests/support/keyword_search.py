@@ -1,4 +1,4 @@
-"""Search engines without vectors and without a model, for tests of the keyword arm."""
+"""Keyword indexes and search engines without vectors, for tests of the keyword arm."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,24 +29,24 @@ def pack(index: KeywordIndex, revision: int, position: str = "") -> Packed:
 
 @cache
 def reader() -> ThreadPoolExecutor:
-    """One thread for all searches."""
+    """An executor with one thread, shared by all searches."""
     return ThreadPoolExecutor(1)
 
 
 def content(index: KeywordIndex) -> Packed:
-    """All that an index holds, whatever changes it was made by."""
+    """The content of an index in canonical form, independent of the changes that led to it."""
     return pack(KeywordIndex([Part(merged(index.parts))]), 1)
 
 
 def row_of(index: KeywordIndex, item: str) -> int:
-    """The row of an item that an index has."""
+    """The row of an indexed item."""
     row = index.row_of(item)
     assert row is not None
     return row
 
 
 def in_segments(items: Iterable[Item]) -> KeywordIndex:
-    """An index of some items in two segments, with an item that is gone from each."""
+    """An index of some items in two segments, each of which also has a deleted item."""
     held = list({item.id: item for item in items}.values())
     gone = [Item(id=f"~gone/{at}", kind=Kind.SKILL, name=f"gone {at}", source="s") for at in (0, 1)]
     parts = [Part(Segment.of([*held[at::2], gone[at]])) for at in (0, 1)]
@@ -55,7 +55,7 @@ def in_segments(items: Iterable[Item]) -> KeywordIndex:
 
 
 def keyword_engine(items: Iterable[Item], precedence: Sequence[str] = ()) -> SearchEngine:
-    """A search engine over some items with the keyword arm alone."""
+    """A search engine over some items, with the keyword arm only."""
     return SearchEngine(
         keywords=in_segments(items),
         collection=None,

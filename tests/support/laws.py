@@ -1,4 +1,4 @@
-"""Hypothesis for the contracts of coordination."""
+"""Hypothesis settings and ids for the contract tests of coordination."""
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st

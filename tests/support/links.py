@@ -1,4 +1,4 @@
-"""Links that may not be followed, such as those of another user's process."""
+"""Symbolic links that may not be followed, such as links of another user's process."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 
 def close(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
-    """Let every link to a target be one that may not be followed."""
+    """Raise PermissionError whenever a symbolic link to ``target`` is read or followed."""
     readlink, stat = os.readlink, Path.stat
 
     def read(path: str) -> str:

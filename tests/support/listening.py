@@ -1,4 +1,4 @@
-"""The application of a running service, listening on a port of this machine."""
+"""Serve the application of a running service on a local port."""
 
 import socket
 import threading
@@ -20,20 +20,20 @@ KEY = "0123456789abcdef"
 
 
 class Own:
-    """The project of the server."""
+    """The server's own project."""
 
     key = KEY
 
     def serves(self, other: Project) -> bool:
-        """Whether it is the other one."""
+        """Whether ``other`` is this project."""
         return other is self
 
     def ignored_settings(self, _: Project) -> list[str]:
-        """None."""
+        """The ignored settings: none."""
         return []
 
     def open(self, path: str) -> AbstractContextManager[Starlette]:
-        """Nothing opens it: it is open."""
+        """Raise NotImplementedError, since the server's own project is already open."""
         raise NotImplementedError(path)
 
 
@@ -43,7 +43,7 @@ def _find(wanted: WantedProject) -> Project:
 
 @contextmanager
 def on_thread(config: uvicorn.Config, listener: socket.socket) -> Iterator[str]:
-    """Run a server that has a socket of this machine on a thread; yields the URL."""
+    """Run a server with a local socket on a thread; yields the URL."""
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
@@ -56,9 +56,9 @@ def on_thread(config: uvicorn.Config, listener: socket.socket) -> Iterator[str]:
 
 @contextmanager
 def served(running: RunningService, **flags: object) -> Iterator[str]:
-    """Serve it from this process, with other settings if given; yields the URL.
+    """Serve a running service from this process; yields the URL.
 
-    It also answers at ``/projects/KEY``.
+    ``flags`` override its settings. The service is also reachable at ``/projects/KEY``.
     """
     settings = settings_of(running.project, **{"port": 0, **flags})
     listener = listening(settings)

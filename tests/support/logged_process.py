@@ -1,4 +1,4 @@
-"""A process with a log of JSON lines, which a test may kill."""
+"""A process that logs JSON lines and that a test can kill and restart."""
 
 import contextlib
 import json
@@ -14,15 +14,15 @@ from tests.support.waiting import TIMEOUT_S, until
 
 
 class LoggedProcess:
-    """A `repertory` command and its children; its output is added to a log.
+    """A `repertory` command and its children; its output is appended to a log.
 
     Args:
-        arguments: Those of the command line.
-        folder: Its working directory.
-        log: The file of its output.
-        environment: Its environment variables.
-        program: What runs the arguments in a process that shares nothing with others; without
-            one, the command is a fork, which starts faster and has the modules of all commands.
+        arguments: The arguments of the command.
+        folder: The working directory.
+        log: The file for its output.
+        environment: The environment variables.
+        program: The program to run with the arguments. If empty, the command is a fork, which
+            starts faster but has the modules of all commands in memory.
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class LoggedProcess:
         self._process: Forked | Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it; the log is continued."""
+        """Start the process; its output is appended to the existing log."""
         self.log.touch()
         self._process = self._begun()
 
     def _begun(self) -> Forked | Popen[bytes]:
-        """The process, which leads a session of its own."""
+        """Start the process in a new session."""
         if not self._program:
             return Forked(
                 self._arguments,
@@ -69,39 +69,39 @@ class LoggedProcess:
             )
 
     def kill(self) -> None:
-        """End it and its children with kill -9, unless it has ended."""
+        """Send SIGKILL to the process and its children, unless it has ended."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.kill()  # it may not lead a group yet
+            self._process.kill()  # in case it does not lead its process group yet
             self._process.wait()
             self._process = None
 
     def restart(self) -> None:
-        """Kill it and start it again."""
+        """Kill the process and start it again."""
         self.kill()
         self.start()
 
     def terminate(self) -> int:
-        """Send SIGTERM, and return its exit code."""
+        """Send SIGTERM to the process, and return its exit code."""
         assert self._process
         self._process.terminate()
         return self._process.wait(TIMEOUT_S)
 
     def interrupt(self) -> int:
-        """Send SIGINT to it and its children, as Ctrl-C does, and return its exit code."""
+        """Send SIGINT to the process group, as Ctrl-C does, and return the exit code."""
         os.killpg(self.pid, signal.SIGINT)
         assert self._process
         return self._process.wait(TIMEOUT_S)
 
     @property
     def pid(self) -> int:
-        """The id of the process, which is its group's, too."""
+        """The id of the process, which is also the id of its process group."""
         assert self._process
         return self._process.pid
 
     def events(self, event: str) -> list[dict[str, Any]]:
-        """The log entries of an event; output of C libraries is ignored."""
+        """The log entries of an event; lines that are not JSON objects are ignored."""
         found = []
         for line in self.log.read_text("utf-8", "replace").splitlines():
             with contextlib.suppress(ValueError):
@@ -111,7 +111,7 @@ class LoggedProcess:
         return found
 
     def wait_for(self, event: str, count: int = 1) -> list[dict[str, Any]]:
-        """Wait until an event was logged this often, and return its entries."""
+        """Wait until an event was logged at least ``count`` times, and return its entries."""
         try:
             until(lambda: len(self.events(event)) >= count, self._process)
         except AssertionError as exc:

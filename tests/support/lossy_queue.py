@@ -1,4 +1,4 @@
-"""A queue that a test drives by hand: jobs wait until they are delivered, twice, late, or never."""
+"""A queue whose jobs wait until the test delivers them: late, repeatedly, or never."""
 
 from typing_extensions import override
 
@@ -8,7 +8,7 @@ from repertory.indexing.writer import Writer
 
 
 class LossyQueue(JobQueue):
-    """A list of jobs, done when a test delivers them; other requests are done at once."""
+    """A list of jobs that run when the test delivers them; other requests run at once."""
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
@@ -39,7 +39,7 @@ class LossyQueue(JobQueue):
         return 0
 
     def deliver(self, place: int, *, keep: bool = False) -> None:
-        """Do the job at some place; with ``keep``, it stays to be delivered again."""
+        """Run the job at a position (modulo the length); ``keep`` leaves it in the queue."""
         job, _ = (
             self.jobs[place % len(self.jobs)] if keep else self.jobs.pop(place % len(self.jobs))
         )

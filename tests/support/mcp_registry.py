@@ -1,4 +1,4 @@
-"""An MCP registry on this machine, which answers as the published API says."""
+"""A local MCP registry that follows the published API."""
 
 import copy
 from typing import Any
@@ -14,13 +14,13 @@ SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schem
 
 
 def server(name: str, version: str = "1.0.0", **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
-    """The document of a server."""
+    """A server document of the registry."""
     about = {"description": f"Does what {name.rpartition('/')[2]} does."}
     return {"$schema": SCHEMA, "name": name, "version": version, **about, **fields}
 
 
 def npm(identifier: str = "@acme/tracker-mcp", version: str = "1.2.0", **fields: Any) -> Any:  # noqa: ANN401 - JSON
-    """A package of npm."""
+    """An npm package entry of a server document."""
     package = {
         "registryType": "npm",
         "registryBaseUrl": "https://registry.npmjs.org",
@@ -35,9 +35,9 @@ class McpRegistry:
     """A registry.
 
     Attributes:
-        servers: All versions of its servers, the latest one of each last.
-        status: What it says about a version, by name and version.
-        requests: The paths and queries that it was asked for.
+        servers: All versions of all servers; the latest version of a server comes last.
+        status: Official metadata that overrides the default, by server name and version.
+        requests: The requested paths and queries.
     """
 
     def __init__(self, *servers: dict[str, Any], page_size: int = 2) -> None:

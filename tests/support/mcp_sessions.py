@@ -1,4 +1,4 @@
-"""Sessions with an MCP server, requests in a session of their own, and what the server says."""
+"""Sessions with an MCP server, single requests in a new session, and the texts of results."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -19,7 +19,7 @@ Mode = Literal["legacy", "auto"]
 
 
 def stdio_session(cli: Cli, folder: Path, *arguments: str | Path, mode: Mode = "auto") -> Client:
-    """A session with ``repertory mcp``, a process of its own."""
+    """A session with ``repertory mcp``, started as a separate process."""
     command, *first = COMMAND
     parameters = StdioServerParameters(
         command=command,
@@ -41,7 +41,7 @@ async def http_session(url: str, token: str, mode: Mode = "auto") -> AsyncIterat
 
 
 def asked(url: str, ask: Callable[[Client], Awaitable[Any]], mode: Mode = "auto") -> Any:  # noqa: ANN401
-    """The result of requests in a new session."""
+    """The result of ``ask`` in a new session."""
 
     async def run() -> Any:  # noqa: ANN401 - any result
         async with Client(url, mode=mode) as client:
@@ -51,7 +51,7 @@ def asked(url: str, ask: Callable[[Client], Awaitable[Any]], mode: Mode = "auto"
 
 
 def called(url: str, mode: Mode, name: str, /, **arguments: Any) -> CallToolResult:  # noqa: ANN401
-    """The result of a tool of the catalogue."""
+    """The result of a call of one of Repertory's MCP tools in a new session."""
     result = asked(f"{url}/mcp", lambda client: client.call_tool(name, arguments), mode)
     assert isinstance(result, CallToolResult)
     return result

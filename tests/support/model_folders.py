@@ -1,4 +1,4 @@
-"""Tiny sentence encoders, laid out as the hub lays them out."""
+"""Tiny sentence encoders in the folder layout of the Hugging Face hub."""
 
 import json
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ WORDS += ["Represent", "this", "sentence", "for", "searching", "relevant", "pass
 
 
 class Unrun(ModelEngine):
-    """An engine that has the files of a model, and does not run it."""
+    """An engine that reads the files of a model but cannot embed texts."""
 
     @override
     def embed_texts(self, texts: Sequence[str]) -> Vectors:
@@ -35,7 +35,7 @@ class Unrun(ModelEngine):
         raise NotImplementedError
 
 
-def write_model(  # noqa: PLR0913 - all by name
+def write_model(  # noqa: PLR0913 - keyword-only arguments
     folder: Path,
     *,
     dimension: int = 384,
@@ -47,9 +47,10 @@ def write_model(  # noqa: PLR0913 - all by name
     shape: tuple[str | int, ...] | None = None,
     has_weights_beside: bool = False,
 ) -> Path:
-    """Write a folder with a model that mixes its tokens a little, so that all pooling differs.
+    """Write a model folder.
 
-    Its ``tokenizer.json`` pads and cuts at 128 tokens, as the ones on the hub do.
+    The model mixes its token vectors slightly, so that each pooling mode gives another result. Its
+    ``tokenizer.json`` pads and truncates to 128 tokens, like typical ones on the hub.
     """
     folder.mkdir(parents=True, exist_ok=True)
     settings = {
@@ -80,7 +81,7 @@ def write_model(  # noqa: PLR0913 - all by name
 
 
 def write_cached(data_dir: Path, repository: str) -> Path:
-    """Write a folder of the cache, as a finished download leaves it."""
+    """Write a model folder into the cache, in the state after a finished download."""
     folder = write_model(data_dir / "models" / repository.replace("/", "--"))
     files = {
         str(path.relative_to(folder)): path.stat().st_size

@@ -1,4 +1,4 @@
-"""Workers that end in the middle of a job, as a process does that is killed."""
+"""Workers that end in the middle of a job, like a killed process."""
 
 from collections.abc import Callable
 from typing import Any, Self, cast
@@ -10,11 +10,11 @@ from repertory.index.vectors import VectorStore
 
 
 class KilledError(BaseException):
-    """The worker was killed; nothing catches it but the test."""
+    """The worker was killed. Only tests catch this error."""
 
 
 class Life:
-    """How many more calls of its ports a worker lives for; None for ever."""
+    """The number of calls of its ports that a worker has left; None for no limit."""
 
     def __init__(self) -> None:
         self.calls: int | None = None
@@ -23,7 +23,7 @@ class Life:
         """Count a call.
 
         Raises:
-            KilledError: It was one too many.
+            KilledError: No call was left.
         """
         if self.calls is not None:
             if self.calls <= 0:
@@ -31,19 +31,19 @@ class Life:
             self.calls -= 1
 
     def bound(self, parts: Coordination) -> Coordination:
-        """The ports of a worker that lives as long."""
+        """Wrap the ports of a worker so that their calls are counted."""
         changed = {name: _Mortal(getattr(parts, name), self) for name in ("deltas", "tombstones")}
         return msgspec.structs.replace(parts, **changed)
 
     def store(self, store: VectorStore) -> VectorStore:
-        """The store of a worker that lives as long."""
+        """Wrap the store of a worker so that its calls are counted."""
         return cast("VectorStore", _Mortal(store, self))
 
 
 class _Mortal:
-    """Something whose methods spend a life; so do those of the collections that it opens."""
+    """A wrapper that counts every method call, also those of collections that it opens."""
 
-    def __init__(self, inner: Any, life: Life) -> None:  # noqa: ANN401 - of any port
+    def __init__(self, inner: Any, life: Life) -> None:  # noqa: ANN401 - any port
         self._inner = inner
         self._life = life
 

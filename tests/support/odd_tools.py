@@ -1,4 +1,4 @@
-"""Random tools with arbitrary names and schemas that hardly deserve the name."""
+"""Random tools with arbitrary names and odd or invalid schemas."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -49,17 +49,17 @@ T = TypeVar("T")
 
 
 class OddTools:
-    """Creates tools.
+    """Generates tools.
 
     Args:
-        seed: The same seed creates the same tools.
+        seed: The seed; equal seeds give equal tools.
     """
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
 
     def tools(self, count: int) -> list[Item]:
-        """This many tools with different ids."""
+        """Generate ``count`` tools with different ids."""
         made: dict[str, Item] = {}
         while len(made) < count:
             server, name = self._name(), f"{self._name()}{self._some(['', *map(str, range(99))])}"

@@ -10,14 +10,14 @@ from tests.support.query_service import RunningService
 
 
 def document(folder: Path) -> dict[str, Any]:
-    """The document, as a server of an empty folder gives it."""
+    """The document as served for an empty folder."""
     with RunningService(folder) as running:
         found: dict[str, Any] = running.client().get("/openapi.json").json()
     return found
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """The document as the text of a file."""
+    """The document in the format of the stored file."""
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
 
 

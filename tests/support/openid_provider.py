@@ -1,5 +1,5 @@
-"""An OpenID provider on this machine, made of Authlib's provider classes and served by Flask."""
-# ruff: noqa: ANN401, ARG001, ARG002, ARG005 - the methods are called, and their arguments made, by Authlib
+"""A local OpenID provider, built from Authlib's provider classes and served by Flask."""
+# ruff: noqa: ANN401, ARG001, ARG002, ARG005 - Authlib defines the methods and their arguments
 
 import threading
 import time
@@ -34,20 +34,21 @@ _FORM = """<link rel="icon" href="data:,">
 
 
 class OpenIdProvider:
-    """A provider that signs in the person whom the form names, if it knows them.
+    """A provider that signs in any known user by name, without a password.
 
     Attributes:
-        issuer: Its URL.
-        users: The claims of everyone it knows, by name.
-        redirect_urls: Where it sends browsers back to.
-        key: What it signs with.
+        issuer: The provider's URL.
+        users: The claims of all known users, by name.
+        redirect_urls: The permitted redirect URLs.
+        key: The signing key.
         checks_pkce: Whether the token endpoint compares the verifier with the challenge.
-        is_thin: Whether an ID token has only ``sub``, and the other claims are asked for.
-        replaced: Claims of ID tokens that are replaced, for those that must be refused.
-        answered: The same for what it answers when it is asked for the claims.
-        spoil: Changes an ID token after it was signed.
-        codes, tokens: What it has given out.
-        paths: The paths of the requests that it has answered.
+        is_thin: Whether ID tokens omit the user's claims, so that clients must request them from
+            the userinfo endpoint.
+        replaced: Claims to replace in ID tokens, for tests of tokens that must be rejected.
+        answered: Claims to replace in answers of the userinfo endpoint.
+        spoil: A function that changes an ID token after it was signed.
+        codes, tokens: The issued authorization codes and access tokens.
+        paths: The paths of all requests.
     """
 
     def __init__(self) -> None:
@@ -63,7 +64,7 @@ class OpenIdProvider:
         self.be_honest()
 
     def be_honest(self) -> None:
-        """Behave as a provider should, for the people it knows at first."""
+        """Reset the users and all misbehaviour."""
         self.users: dict[str, dict[str, Any]] = {
             "anna": {"preferred_username": "anna", "groups": ["team-a", "ops"]},
             "ben": {"preferred_username": "ben", "groups": ["team-b"]},
@@ -76,7 +77,7 @@ class OpenIdProvider:
         self.spoil: Callable[[str], object] = lambda token: token
 
     def start(self) -> None:
-        """Answer, at the same port each time."""
+        """Start the server; the port is the same each time."""
         if self._server is None:
             until(self._listens)
 
@@ -91,18 +92,18 @@ class OpenIdProvider:
         return True
 
     def stop(self) -> None:
-        """Go away."""
+        """Stop the server, if it is running."""
         if self._server:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
 
     def rotate(self) -> None:
-        """Sign with another key from now on."""
+        """Replace the signing key by a new one."""
         self.key = _new_key()
 
     def token(self, name: str, header: dict[str, Any] | None = None, **changed: object) -> str:
-        """A signed token for the client of the tests; a claim of None is left out."""
+        """A signed token for Repertory's client; claims that are None are left out."""
         now = int(time.time())
         claims = {
             "iss": self.issuer,
@@ -120,7 +121,7 @@ class OpenIdProvider:
 
 @contextmanager
 def openid_provider() -> Iterator[OpenIdProvider]:
-    """A running provider."""
+    """Run a provider."""
     provider = OpenIdProvider()
     provider.start()
     try:
@@ -140,7 +141,7 @@ class _User:
 
 
 class _Client(ClientMixin):
-    """The client of Repertory, which has a secret, or one of a program, which has none."""
+    """Repertory's client, which has a secret, or the client of an agent host, without a secret."""
 
     def __init__(self, provider: OpenIdProvider, client_id: str) -> None:
         self.client_id = client_id
@@ -214,11 +215,11 @@ class _CodeGrant(AuthorizationCodeGrant):
         )
 
     def query_authorization_code(self, code: str, client: ClientMixin) -> _Code | None:
-        found = self.provider.codes.pop(code, None)  # a code is good for one request
+        found = self.provider.codes.pop(code, None)  # a code can be used only once
         return found if found and found.client_id == client.get_client_id() else None
 
     def delete_authorization_code(self, authorization_code: _Code) -> None:
-        """It is deleted already."""
+        """Do nothing: ``query_authorization_code`` has deleted the code."""
 
     def authenticate_user(self, authorization_code: _Code) -> _User:
         return authorization_code.user
@@ -262,7 +263,7 @@ def _app(provider: OpenIdProvider) -> flask.Flask:
     app = flask.Flask(__name__)
 
     def access_token(client: _Client, grant_type: str, user: _User, scope: str) -> str:
-        """A JWT for the resource that the program asks for; Repertory itself needs none."""
+        """A JWT for the requested resource; Repertory's own client requests no resource."""
         resource = flask.request.form.get("resource")
         made = provider.token(user.name, {"typ": "at+jwt"}, aud=resource or "another")
         provider.tokens[made] = user.name
@@ -302,7 +303,7 @@ def _app(provider: OpenIdProvider) -> flask.Flask:
     @app.route("/authorize", methods=["GET", "POST"])
     def authorize() -> Any:
         name = flask.request.form.get("name", "")
-        grant = server.get_consent_grant()  # type: ignore[no-untyped-call] # as it is declared
+        grant = server.get_consent_grant()  # type: ignore[no-untyped-call] # Authlib has no types
         if flask.request.method == "GET":
             return _FORM
         return server.create_authorization_response(
@@ -329,5 +330,5 @@ def _new_key() -> RSAKey:
 
 
 def rsa_key(name: str | None) -> RSAKey:
-    """A new key with the name of another one, or a name of its own."""
+    """A new RSA key with the given key id; ``None`` gives an empty id."""
     return RSAKey.generate_key(2_048, {"kid": name or "", "use": "sig", "alg": "RS256"})

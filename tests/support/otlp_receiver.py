@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry on this machine: it keeps the spans and metrics that it is sent."""
+"""A local OpenTelemetry collector that keeps the received spans and metrics."""
 
 import gzip
 import threading
@@ -32,11 +32,11 @@ class Seen(NamedTuple):
 
 
 class Receiver:
-    """What was received.
+    """The received spans and metrics.
 
     Attributes:
-        url: Its URL.
-        bodies: All requests, unpacked.
+        url: The URL of the collector.
+        bodies: The uncompressed bodies of all requests.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Receiver:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The environment variables with which a program sends everything here, and soon."""
+        """The environment variables that make a program export to this collector without delay."""
         return {
             "REPERTORY_TELEMETRY_ON": "true",
             "OTEL_EXPORTER_OTLP_ENDPOINT": self.url,
@@ -57,18 +57,18 @@ class Receiver:
         }
 
     def spans(self, name: str = "", **wanted: str) -> list[Seen]:
-        """The received spans, of a name and with some fields."""
+        """The received spans, optionally only those with a name and given field values."""
         with self._lock:
             found = [one for one in self._spans if name in ("", one.name)]
         return [one for one in found if all(getattr(one, key) == it for key, it in wanted.items())]
 
     def metric(self, name: str) -> dict[tuple[tuple[str, str], ...], float]:
-        """The last values of a metric by labels; of a histogram the counts."""
+        """The last values of a metric by labels; for a histogram, its counts."""
         with self._lock:
             return dict(self._metrics.get(name, {}))
 
     def take(self, request: BaseHTTPRequestHandler) -> None:
-        """Take one request."""
+        """Store the content of one request, and answer with status 200."""
         body = request.rfile.read(int(request.headers["Content-Length"]))
         if request.headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
@@ -85,9 +85,10 @@ class Receiver:
 
 @contextmanager
 def receiving() -> Iterator[Receiver]:
-    """Receive until the end of the block."""
+    """Run a collector."""
     receiver = Receiver()
-    with serving(lambda request: receiver.take(request)) as receiver.url:  # noqa: PLW0108 - no method
+    # Only a plain function becomes a method of the handler class; a bound method would not.
+    with serving(lambda request: receiver.take(request)) as receiver.url:  # noqa: PLW0108
         yield receiver
 
 
@@ -111,7 +112,7 @@ def _spans(request: Any) -> Iterator[Seen]:  # noqa: ANN401 - generated classes
                 )
 
 
-def _metrics(request: Any) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:  # noqa: ANN401 - as above
+def _metrics(request: Any) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:  # noqa: ANN401 - generated classes
     found = {}
     for group in request.resource_metrics:
         for scope in group.scope_metrics:
@@ -124,10 +125,10 @@ def _metrics(request: Any) -> dict[str, dict[tuple[tuple[str, str], ...], float]
     return found
 
 
-def _value(point: Any) -> float:  # noqa: ANN401 - as above
+def _value(point: Any) -> float:  # noqa: ANN401 - generated classes
     kind = hasattr(point, "as_double") and point.WhichOneof("value")
     return float(getattr(point, kind) if kind else point.count)
 
 
-def _attributes(found: Any) -> dict[str, Any]:  # noqa: ANN401 - as above
+def _attributes(found: Any) -> dict[str, Any]:  # noqa: ANN401 - generated classes
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in found}

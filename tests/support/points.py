@@ -1,4 +1,4 @@
-"""Points for tests of the vector stores: four numbers a vector, in distinct directions."""
+"""Points for tests of the vector stores, with vectors of four dimensions."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ def direction(*numbers: float) -> NDArray[np.float32]:
     return vector / np.float32(np.linalg.norm(vector))
 
 
-def point(  # noqa: PLR0913 - all by name
+def point(  # noqa: PLR0913 - keyword-only arguments
     item: str,
     vector: NDArray[np.float32] | None = None,
     *,
@@ -30,7 +30,7 @@ def point(  # noqa: PLR0913 - all by name
     tags: tuple[str, ...] = (),
     record: dict[str, object] | None = None,
 ) -> Point:
-    """A point of an item whose hashes tell its revision."""
+    """A point of an item; its hashes contain the revision."""
     _ITEMS[item_key(item)] = item
     return Point(
         id=point_id(item_key(item), section),
@@ -49,5 +49,5 @@ def point(  # noqa: PLR0913 - all by name
 
 
 def item_of(match: Match) -> str:
-    """The item of a match whose point was created by ``point``."""
+    """The item id of a match whose point was created by ``point``."""
     return _ITEMS[match.key]

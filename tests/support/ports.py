@@ -1,4 +1,4 @@
-"""Unused ports."""
+"""Find unused ports."""
 
 import contextlib
 import random
@@ -6,7 +6,7 @@ import socket
 
 
 def free_port() -> int:
-    """A port below the system's range for connections, so that a restarted server keeps it."""
+    """An unused port below the ephemeral range, so that a restarted server can use it again."""
     while True:
         port = random.randrange(20_000, 30_000)
         with contextlib.suppress(OSError), socket.socket() as attempt:

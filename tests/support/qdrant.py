@@ -24,12 +24,12 @@ _ROOT = Path(__file__).parents[2]
 
 
 class QdrantProcess:
-    """A server as a process that survives a kill; a context manager.
+    """A server process whose data survives a kill; a context manager that runs it.
 
-    It is the program that REPERTORY_TEST_QDRANT_PROGRAM names, or else the stand-in.
+    It runs the program given by REPERTORY_TEST_QDRANT_PROGRAM, or the stand-in if that is unset.
 
     Args:
-        directory: Its data; by default a temporary directory.
+        directory: The data directory; by default a temporary one.
     """
 
     def __init__(self, directory: Path | None = None) -> None:
@@ -41,7 +41,7 @@ class QdrantProcess:
 
     @property
     def url(self) -> str:
-        """Its URL, also after a restart."""
+        """The server's URL, which does not change on a restart."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
@@ -51,16 +51,16 @@ class QdrantProcess:
         return self._process.pid
 
     def join(self, own: int, first: int) -> None:
-        """Make the program a node of a cluster when it starts.
+        """Make the program join a cluster when it starts.
 
         Args:
-            own: Its port for other nodes.
-            first: That of the first node.
+            own: This node's port for other nodes.
+            first: The first node's port for other nodes.
         """
         self._peers = own, first
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the server, and wait until it is ready."""
         if PROGRAM:
             self._process = self._start_program()
         else:
@@ -70,7 +70,7 @@ class QdrantProcess:
         until(self.is_ready, self._process)
 
     def is_ready(self) -> bool:
-        """Whether it answers, and each of its shards does."""
+        """Whether the server and all its shards are ready."""
         try:
             with urlopen(f"{self.url}/readyz", timeout=5) as answer:
                 return bool(answer.status == 200)
@@ -78,7 +78,7 @@ class QdrantProcess:
             return False
 
     def is_whole(self) -> bool:
-        """Whether each copy of each shard of its cluster has all points, as far as it knows."""
+        """Whether this node sees all shard replicas of its cluster as active."""
         copies: list[Any] = []
         for one in self._result("/collections")["collections"]:
             found = self._result(f"/collections/{one['name']}/cluster")
@@ -86,14 +86,14 @@ class QdrantProcess:
         return all(copy["state"] == "Active" for copy in copies)
 
     def kill(self) -> None:
-        """End it with kill -9, unless it has ended."""
+        """Send SIGKILL to the server, if it was started."""
         if self._process:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def restart(self) -> None:
-        """Kill it and start it again."""
+        """Kill the server and start it again."""
         self.kill()
         self.start()
 
@@ -111,7 +111,7 @@ class QdrantProcess:
             return json.loads(answer.read())["result"]
 
     def _start_program(self) -> subprocess.Popen[bytes]:
-        """Start the program that PROGRAM names; the log is beside its data."""
+        """Start the program; its log is next to its data."""
         self._directory.mkdir(exist_ok=True)
         settings = {
             "SERVICE__HOST": "127.0.0.1",
@@ -139,7 +139,7 @@ class QdrantProcess:
 
 @contextlib.contextmanager
 def cluster_of_programs(size: int) -> Iterator[list[QdrantProcess]]:
-    """Nodes that share their collections; skips the test without the program."""
+    """Run the nodes of one cluster; skips the test if REPERTORY_TEST_QDRANT_PROGRAM is unset."""
     if not PROGRAM:
         pytest.skip("REPERTORY_TEST_QDRANT_PROGRAM names no Qdrant: the stand-in has one node.")
     with contextlib.ExitStack() as running:
@@ -153,7 +153,7 @@ def cluster_of_programs(size: int) -> Iterator[list[QdrantProcess]]:
 
 @pytest.fixture(scope="session")
 def qdrant_url() -> Iterator[str]:
-    """A server: that of REPERTORY_TEST_QDRANT_URL, one in Docker, or a process."""
+    """The URL of a server: REPERTORY_TEST_QDRANT_URL, a Docker container, or a process."""
     if url := os.environ.get("REPERTORY_TEST_QDRANT_URL"):
         yield url
     elif not PROGRAM and _docker_has_image():
@@ -165,7 +165,7 @@ def qdrant_url() -> Iterator[str]:
 
 
 def _docker_has_image() -> bool:
-    """Whether a Docker engine answers, and has the image or can pull it."""
+    """Whether a Docker engine answers and has the image, or can pull it."""
 
     def succeeds(*arguments: str, seconds: float = 3) -> bool:
         try:
@@ -181,7 +181,7 @@ def _docker_has_image() -> bool:
 
 @contextlib.contextmanager
 def _container() -> Iterator[str]:
-    # Imported here: most machines that run the tests have no Docker engine.
+    # Imported only here, because most machines that run the tests have no Docker engine.
     from testcontainers.core.container import DockerContainer  # noqa: PLC0415
     from testcontainers.core.wait_strategies import HttpWaitStrategy  # noqa: PLC0415
 

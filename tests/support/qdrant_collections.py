@@ -1,6 +1,6 @@
-"""The collections of the stand-in for a Qdrant server: shards of the embedded engine.
+"""The collections of the stand-in for a Qdrant server, stored as shards of the embedded engine.
 
-Unknown fields and conditions are refused with 501.
+Requests with unknown fields or conditions get status 501.
 """
 
 import shutil
@@ -36,11 +36,12 @@ class ServedCollection:
     """One collection in its own directory: its settings and a shard.
 
     Attributes:
-        optimizer: ``runs``; or for a test ``works`` without an end, or the error that ended it.
+        optimizer: ``runs`` by default. A test can set ``works``, so that the optimizer never
+            finishes, or an error message, so that the optimizer has failed.
     """
 
     def __init__(self, directory: Path) -> None:
-        """Open what ``make`` made."""
+        """Open a collection that ``make`` has created."""
         self._directory = directory
         self._settings = msgspec.json.decode((directory / "settings.json").read_bytes())
         self._shard = engine.EdgeShard.load(str(directory / "shard"))
@@ -51,7 +52,7 @@ class ServedCollection:
 
     @staticmethod
     def make(directory: Path, body: Json) -> None:
-        """Create a collection with these settings, completely or not at all."""
+        """Create a collection with these settings atomically."""
         fields(
             body,
             "vectors",
@@ -76,14 +77,14 @@ class ServedCollection:
         unfinished.rename(directory)
 
     def answer(self, operation: str, *body: Json) -> Json:
-        """Run one of the methods below; one at a time."""
+        """Run one of the operations below; operations never run concurrently."""
         with self._lock:
             if self._closed:
                 raise missing(self._directory.name)
             return getattr(self, operation)(*body)
 
     def close(self) -> None:
-        """Flush and close."""
+        """Flush and close the collection."""
         with self._lock:
             self._closed = True
             if self._timer:
@@ -91,11 +92,11 @@ class ServedCollection:
             self._shard.close()
 
     def exists(self) -> Json:
-        """GET of whether it exists."""
+        """Whether the collection exists (GET)."""
         return {"exists": True}
 
     def info(self) -> Json:
-        """GET of the collection."""
+        """Describe the collection (GET)."""
         asked = self._settings["collection"]
         cluster = ("replication_factor", "shard_number", "write_consistency_factor")
         return {
@@ -115,7 +116,7 @@ class ServedCollection:
         }
 
     def change(self, body: Json) -> Json:
-        """PATCH of settings: empty ones of the optimizer start it; others set limits."""
+        """Change limits (PATCH), or start the optimizer if its settings are given but empty."""
         fields(body, "optimizers_config", "strict_mode_config")
         if body.get("optimizers_config"):
             raise RefusedError(501, "optimizers_config")
@@ -128,13 +129,13 @@ class ServedCollection:
         return True
 
     def index(self, body: Json) -> Json:
-        """PUT of an index."""
+        """Create a payload index (PUT)."""
         fields(body, "field_name", "field_schema")
         params = fields(body["field_schema"], "type", "on_disk")
         if params["type"] not in ("keyword", "integer"):
             raise RefusedError(501, f"index {params}")
         self._strict.index(len(self._settings["indexed"]))
-        # Those of the filters decide what a graph links; the others change no answer.
+        # The graph links points by indexed filter fields; other indexes do not affect answers.
         if params["type"] == "keyword" and not params.get("on_disk"):
             schema = engine.PayloadSchemaType.Keyword
             self._shard.update(
@@ -146,7 +147,7 @@ class ServedCollection:
         return _DONE
 
     def upsert(self, body: Json) -> Json:
-        """PUT of points."""
+        """Write points (PUT)."""
         fields(body, "points", "update_filter")
         self._strict.upsert(len(body["points"]))
         points = [
@@ -159,7 +160,7 @@ class ServedCollection:
         return _DONE
 
     def delete(self, body: Json) -> Json:
-        """POST of a deletion."""
+        """Delete the points that a filter selects (POST)."""
         where = fields(body, "filter")["filter"]
         self._strict.filter(where, self._settings["indexed"], is_write=True)
         self._shard.update(engine.UpdateOperation.delete_points_by_filter(_filter(where)))
@@ -167,7 +168,7 @@ class ServedCollection:
         return _DONE
 
     def retrieve(self, body: Json) -> Json:
-        """POST of ids."""
+        """Read points by id (POST)."""
         fields(body, "ids", "with_payload", "with_vector")
         with_vector = body.get("with_vector", False)
         found = self._shard.retrieve(body["ids"], body["with_payload"], with_vector)
@@ -178,7 +179,7 @@ class ServedCollection:
         ]
 
     def query(self, body: Json) -> Json:
-        """POST of a vector."""
+        """Find the points nearest to a vector (POST)."""
         fields(body, "query", "filter", "params", "limit", "with_payload", "with_vector")
         params = fields(body.get("params", {}), "hnsw_ef", "exact", "quantization", "acorn")
         if body.get("with_vector"):
@@ -206,11 +207,11 @@ class ServedCollection:
         return {"points": points}
 
     def query_batch(self, body: Json) -> Json:
-        """POST of several vectors."""
+        """Run several queries (POST)."""
         return [self.query(one) for one in fields(body, "searches")["searches"]]
 
     def scroll(self, body: Json) -> Json:
-        """POST of a page."""
+        """Read one page of points (POST)."""
         fields(body, "filter", "limit", "offset", "with_payload", "with_vector")
         with_vector = body.get("with_vector", False)
         self._strict.query(body["limit"], {})
@@ -232,7 +233,7 @@ class ServedCollection:
         return {"points": points, "next_page_offset": None if offset is None else str(offset)}
 
     def count(self, body: Json) -> Json:
-        """POST of a count."""
+        """Count points (POST)."""
         asked = fields(body, "exact", "filter")
         if not asked["exact"]:
             raise RefusedError(501, "an estimate")
@@ -255,9 +256,9 @@ class ServedCollection:
         return self.optimizer not in ("runs", "works")
 
     def _status(self) -> str:
-        """Green, yellow while there is something to optimize, or red after an error.
+        """Green, yellow while optimization is pending, or red after an error.
 
-        After a restart it is grey instead of yellow until something is written.
+        After a restart it is grey instead of yellow until the first write.
         """
         if self._is_broken:
             return "red"
@@ -286,9 +287,9 @@ class ServedCollection:
 
 
 def _configuration(body: Json) -> engine.EdgeConfig:
-    """The shard of a collection with these settings.
+    """The shard configuration of a collection with these settings.
 
-    With a log: what was answered is there after kill -9.
+    The write-ahead log is enabled, so that acknowledged writes survive a kill.
     """
     vectors, hnsw = body["vectors"], _HNSW | body.get("hnsw_config", {})
     fields(hnsw, *_HNSW)
@@ -322,7 +323,7 @@ def _search_params(params: Json) -> engine.SearchParams:
 
 
 def fields(body: Json, *known: str) -> Json:
-    """Return the body if it has only known fields."""
+    """Return the body; raises RefusedError if it has unknown fields."""
     if unknown := set(body) - set(known):
         raise RefusedError(501, f"fields {sorted(unknown)}")
     return body

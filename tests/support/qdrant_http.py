@@ -1,7 +1,7 @@
-"""How the stand-in for a Qdrant server speaks HTTP: as Qdrant's own web server does.
+"""The HTTP server of the stand-in for Qdrant, which imitates Qdrant's own web server.
 
-An answer is compressed if the client accepts that, and is then sent in several small pieces, of
-which TCP holds back all but the first until the client acknowledges that, 40 ms later.
+If the client accepts compression, an answer is compressed and sent in several small pieces. TCP
+then delays all pieces but the first until the client acknowledges the first one, 40 ms later.
 """
 
 import contextlib
@@ -19,14 +19,14 @@ from urllib.request import urlopen
 
 import msgspec
 
-Json = Any  # of a request or an answer
+Json = Any  # the JSON of a request or an answer
 
 MAX_REQUEST_SIZE = 32 * 2**20
-PIECES = 4  # of a compressed answer
+PIECES = 4  # per compressed answer
 
 
 class RefusedError(Exception):
-    """An answer other than 200."""
+    """An answer with a status other than 200."""
 
     def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class RefusedError(Exception):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A request: what a server answers, and what tests may ask about later."""
+    """A parsed request; tests can inspect it later."""
 
     method: str
     path: str
@@ -48,7 +48,7 @@ Answer = Callable[[Request], Json]
 
 
 class HttpServer(ThreadingHTTPServer):
-    """Serves on an address of this machine; a thread for each connection."""
+    """Serves on a local address with one thread per connection."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -60,7 +60,7 @@ class HttpServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Its URL."""
+        """The server's URL."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def start(self) -> None:
@@ -73,13 +73,13 @@ class HttpServer(ThreadingHTTPServer):
         self.server_close()
         self._thread.join()
 
-    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # as in the base
-        """Note a connection."""
+    def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # as in the base class
+        """Remember a new connection."""
         self._connections.add(request)
         super().process_request(request, client_address)
 
-    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401  # as in the base
-        """Forget a connection."""
+    def shutdown_request(self, request: Any) -> None:  # noqa: ANN401  # as in the base class
+        """Forget a closed connection."""
         self._connections.discard(request)
         super().shutdown_request(request)
 
@@ -87,17 +87,17 @@ class HttpServer(ThreadingHTTPServer):
         """Stop listening, and close the idle connections of clients."""
         super().server_close()
         for connection in list(self._connections):
-            with contextlib.suppress(OSError):  # the client has just hung up itself
+            with contextlib.suppress(OSError):  # the client may have disconnected
                 connection.shutdown(socket.SHUT_RDWR)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # as in the base
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401  # as in the base class
         """Ignore clients that disconnected."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
 
 def ask(url: str, method: str, path: str, body: Json = None) -> Json:
-    """Send one plain request to a server, and return its answer."""
+    """Send one request to a server, and return its answer."""
     content = None if body is None else msgspec.json.encode(body)
     with urlopen(HttpRequest(url + path, content, method=method)) as response:
         return msgspec.json.decode(response.read())
@@ -105,9 +105,9 @@ def ask(url: str, method: str, path: str, body: Json = None) -> Json:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = 2**20  # what is written goes out at a flush, in one piece
+    wbufsize = 2**20  # buffer the output, so that each flush sends one piece
 
-    def __init__(self, answer: Answer, *args: Any) -> None:  # noqa: ANN401  # as in the base
+    def __init__(self, answer: Answer, *args: Any) -> None:  # noqa: ANN401  # as in the base class
         self._answer = answer
         super().__init__(*args)
 
@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_DELETE(self) -> None:
         self._serve()
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # its name in the base
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class's name
         """Log nothing."""
 
     def _serve(self) -> None:
@@ -154,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
             status, answer = exc.status, {"status": {"error": str(exc)}, "time": 0.0}
             if exc.retry_after is not None:
                 headers["Retry-After"] = str(exc.retry_after)
-        except Exception as exc:  # the engine raises plain Exception for wrong input
+        except Exception as exc:  # the engine raises Exception itself for wrong input
             if type(exc) is not Exception:
                 status, answer = 501, {"status": {"error": f"{exc!r} in {content[:1_000]!r}"}}
             else:

@@ -1,7 +1,7 @@
-"""A stand-in for a Qdrant server: the REST calls that Repertory makes, on the embedded engine.
+"""A stand-in for a Qdrant server: the REST calls that Repertory uses, on the embedded engine.
 
-An unknown path, parameter or field is answered with 501, so that no test passes because
-something was ignored. As a separate process it keeps its data however it ends:
+An unknown path, parameter or field gets status 501, so that no test passes because something was
+ignored. A separate process keeps its data even if it is killed:
 
     python -m tests.support.qdrant_server --port 6333 --directory DIRECTORY
 """
@@ -23,7 +23,7 @@ from tests.support.qdrant_http import HttpServer, Json, RefusedError, Request
 VERSION = "1.16.0"
 
 _COLLECTION = r"/collections/([A-Za-z0-9][A-Za-z0-9._-]*)"
-_OPERATIONS = {  # on one collection
+_OPERATIONS = {  # operations on one collection
     ("GET", ""): "info",
     ("GET", "/exists"): "exists",
     ("PATCH", ""): "change",
@@ -36,23 +36,23 @@ _OPERATIONS = {  # on one collection
     ("POST", "/points/scroll"): "scroll",
     ("POST", "/points/count"): "count",
 }
-_WRITES = {"index", "upsert", "delete"}  # done later, unless the client waits
+_WRITES = {"index", "upsert", "delete"}  # Qdrant runs these later, unless the client waits
 
 
 class QdrantStandIn:
-    """A server on a port of this machine; a context manager.
+    """A server on a local port; a context manager that runs it.
 
     Args:
-        api_key: The key that it requires.
-        version: Its reported version.
-        directory: Its data; by default it is empty and keeps nothing.
-        port: 0 for a free one.
+        api_key: The required key; None if no key is required.
+        version: The reported version.
+        directory: The data directory; by default a temporary one that is deleted at the end.
+        port: The port; 0 for a free one.
         strict_mode: The limits of new collections.
-        host: The address that it listens on.
+        host: The address to listen on.
 
     Attributes:
         requests: All requests so far.
-        refusals: The answers to the next requests whose method is not GET, instead of doing them.
+        refusals: Errors with which the next requests are refused, one each; GET is not affected.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class QdrantStandIn:
         self._aliases: dict[str, str] = {}
         if (self._directory / "aliases.json").exists():
             self._aliases = msgspec.json.decode((self._directory / "aliases.json").read_bytes())
-        self._lock = threading.Lock()  # of the list of collections; each one has its own lock
+        self._lock = threading.Lock()  # for collections and aliases; collections have their own
         self._http = HttpServer((host, port), self._answered)
 
     @property
     def url(self) -> str:
-        """Its URL."""
+        """The server's URL."""
         return self._http.url
 
     def __enter__(self) -> Self:
@@ -97,7 +97,7 @@ class QdrantStandIn:
         self.stop()
 
     def stop(self) -> None:
-        """Stop listening, and close or delete everything."""
+        """Stop listening, close the collections, and delete temporary data."""
         self._http.stop()
         for collection in self._collections.values():
             collection.close()
@@ -105,17 +105,20 @@ class QdrantStandIn:
             shutil.rmtree(self._directory)
 
     def another_node(self) -> HttpServer:
-        """Serve at another address, too, as a cluster does, until that is stopped."""
+        """Serve the same data at a second address, like another node of a cluster.
+
+        The caller stops the returned server.
+        """
         node = HttpServer(("127.0.0.1", 0), self._answered)
         node.start()
         return node
 
     def optimizer(self, name: str, state: str) -> None:
-        """Let the optimizer of a collection work without an end, run as always, or fail."""
+        """Set the state of a collection's optimizer; see ``ServedCollection.optimizer``."""
         self._get(name).optimizer = state
 
     def _answered(self, request: Request) -> Json:
-        """Answer as a real server does."""
+        """Answer a request like a real server."""
         self.requests.append(request)
         if self.api_key and request.headers.get("api-key") != self.api_key:
             raise RefusedError(401, "Must provide an API key or an Authorization bearer token")
@@ -127,7 +130,7 @@ class QdrantStandIn:
         return {"result": result, "status": "ok", "time": 0.0}
 
     def _result(self, method: str, path: str, query: dict[str, list[str]], body: Json) -> Json:
-        # A write is always done here when it is answered, and a timeout is never reached.
+        # Only wait=true is accepted: writes are finished before the answer.
         unknown = set(query) - {"wait", "timeout"}
         if unknown or query.get("wait", ["true"]) != ["true"]:
             raise RefusedError(501, f"parameters {query}")
@@ -150,7 +153,7 @@ class QdrantStandIn:
         raise RefusedError(501, f"{method} {path}")
 
     def _routes(self) -> list[tuple[str, str, Callable[..., Json]]]:
-        """The calls about all collections."""
+        """The calls that are not operations on one collection: method, path pattern, handler."""
         return [
             ("GET", "/readyz", lambda: "all shards are ready"),
             ("GET", "/collections", self._list),
@@ -193,7 +196,7 @@ class QdrantStandIn:
         return {"aliases": [{"alias_name": alias, "collection_name": at} for alias, at in pairs]}
 
     def _switch(self, body: Json) -> Json:
-        """Do one action after the other; those before one that fails are done and kept."""
+        """Run actions in order; if one fails, the earlier ones stay in effect."""
         for action in fields(body, "actions")["actions"]:
             match action:
                 case {"delete_alias": {"alias_name": alias}}:

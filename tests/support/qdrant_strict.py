@@ -1,4 +1,4 @@
-"""The strict mode of a Qdrant server: what it refuses if it was set up so, in its own words."""
+"""The strict mode of a Qdrant server: configured limits, and the server's original errors."""
 
 from collections.abc import Collection
 
@@ -20,7 +20,7 @@ LIMITS = {
 
 
 class StrictMode:
-    """The limits of a collection; none unless it is enabled."""
+    """The limits of a collection, which apply only if strict mode is enabled."""
 
     def __init__(self, settings: Json) -> None:
         settings = dict(settings or {})
@@ -33,7 +33,7 @@ class StrictMode:
         self._most("upsert_max_batchsize", points, "upsert limit")
 
     def index(self, existing: int) -> None:
-        """Check the number of payload indexes before another one is made."""
+        """Check the number of payload indexes before another one is created."""
         limit = self._limits.get("max_payload_index_count")
         if limit is not None and existing >= limit:
             _refuse(
@@ -46,7 +46,7 @@ class StrictMode:
         self._most("max_timeout", seconds, "timeout")
 
     def query(self, limit: int, params: Json) -> None:
-        """Check the limit and the parameters of a query or a page."""
+        """Check the limit and the parameters of a query or a scroll request."""
         self._most("max_query_limit", limit, "limit")
         if params.get("exact") and self._limits.get("search_allow_exact") is False:
             _refuse("Exact search disabled!", "Set exact=false.")

@@ -28,14 +28,14 @@ MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 def settings_of(
     project: Path, environment: Mapping[str, str] | None = None, /, **flags: object
 ) -> Settings:
-    """The settings in a project, with a data directory beside it."""
+    """The settings of a project, with the data directory next to the project."""
     given = {"data_dir": str(project.parent / "data"), "model": MODEL}
     return load(given | flags, project, environment or {})
 
 
 @contextmanager
 def indexed_server(project: Path, home: Path, **flags: object) -> Iterator["RunningService"]:
-    """A running server of an indexed project, whose user has this home directory."""
+    """Run the services of a project under a given home directory, and index the project."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))
         with RunningService(project, **flags) as running:
@@ -44,12 +44,13 @@ def indexed_server(project: Path, home: Path, **flags: object) -> Iterator["Runn
 
 
 class RunningService:
-    """All parts of a server in this process; a context manager.
+    """All parts of a server in this process; a context manager that runs them.
 
     Attributes:
-        project: The folder that is indexed.
-        parts: The parts.
-        queue: The jobs, which a thread does.
+        project: The indexed folder.
+        parts: The parts of the server.
+        queue: The job queue; a thread runs the jobs.
+        live: The live search.
         service: The backend of an application.
     """
 
@@ -72,7 +73,7 @@ class RunningService:
         self._stack.close()
 
     def scan(self, *withheld: str) -> None:
-        """Scan every source, and return when all items but the withheld ones can be searched."""
+        """Scan all sources, and wait until all items except the withheld ones are searchable."""
         catalogue = self.parts.workspace.catalogue()
         self._coordinator.adopt(catalogue)
         wanted = set()
@@ -97,7 +98,7 @@ class RunningService:
         until(is_whole)  # the live search has read the report
 
     def tick(self) -> None:
-        """Let the coordinator take a step, and report."""
+        """Let the coordinator take a step and report its status."""
         self._coordinator.tick()
         status = msgspec.to_builtins(self._coordinator.status())
         self.parts.coordination.status.report("watch", status)
@@ -106,11 +107,11 @@ class RunningService:
     def client(
         self, *, host: str = "localhost", address: str = "127.0.0.1", **flags: object
     ) -> TestClient:
-        """A client of an application on this server, with other settings if given.
+        """A client of a new application on this server.
 
         Args:
-            host: What the client calls the server.
-            address: Where the client is.
+            host: The host name that the client sends.
+            address: The address of the client.
             flags: Settings of the application.
         """
         app = create_app(self.service, settings_of(self.project, **flags))
@@ -123,12 +124,12 @@ class RunningService:
 
 
 def bearer(token: str) -> dict[str, str]:
-    """The headers of a request with a key or a token."""
+    """The headers that authenticate a request with a key or a token."""
     return {"Authorization": f"Bearer {token}"}
 
 
 def problem(response: Any, status: int) -> str:  # noqa: ANN401 - of httpx or httpx2
-    """Return the detail of a problem, after checks of its form."""
+    """Check the form of a problem response, and return its detail."""
     assert response.status_code == status
     assert response.headers["content-type"] == "application/problem+json"
     refusal = response.json()
@@ -138,7 +139,7 @@ def problem(response: Any, status: int) -> str:  # noqa: ANN401 - of httpx or ht
 
 
 def metrics(client: TestClient, **headers: str) -> dict[str, float]:
-    """The values of all metrics, by name and labels."""
+    """The values of all exported metrics, by name and labels."""
     text = client.get("/metrics", headers=headers).text
     return {
         f"{sample.name}{json.dumps(sample.labels) if sample.labels else ''}": sample.value
@@ -148,11 +149,11 @@ def metrics(client: TestClient, **headers: str) -> dict[str, float]:
 
 
 def rpc(client: TestClient, method: str, path: str = "/mcp", /, **params: object) -> Any:  # noqa: ANN401 - of httpx or httpx2
-    """The response to a request to an MCP server."""
+    """Send a JSON-RPC request to an MCP endpoint; returns the HTTP response."""
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     return client.post(path, json=message)
 
 
-def use_tool(client: TestClient, tool: str, path: str = "/mcp", /, **arguments: object) -> Any:  # noqa: ANN401 - as above
-    """The response to a call of a tool of an MCP server."""
+def use_tool(client: TestClient, tool: str, path: str = "/mcp", /, **arguments: object) -> Any:  # noqa: ANN401 - of httpx or httpx2
+    """Call a tool at an MCP endpoint; returns the HTTP response."""
     return rpc(client, "tools/call", path, name=tool, arguments=arguments)

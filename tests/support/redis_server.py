@@ -1,4 +1,4 @@
-"""A real Redis server for tests, on a free port of this machine."""
+"""A real Redis server for tests, on a free local port."""
 
 import contextlib
 import shutil
@@ -15,11 +15,11 @@ from tests.support.ports import free_port
 
 
 class RedisProcess:
-    """A server that keeps nothing unless it is persistent; a context manager.
+    """A running Redis server; leaving the context stops it and deletes its data.
 
     Args:
-        persistent: Whether its data survives a restart.
-        password: The password that it requires.
+        persistent: Whether the data survives a restart.
+        password: The required password; empty if none is required.
     """
 
     def __init__(self, *, persistent: bool = False, password: str = "") -> None:
@@ -32,7 +32,7 @@ class RedisProcess:
 
     @property
     def url(self) -> str:
-        """Its URL."""
+        """The server's URL, with the password."""
         secret = f":{self._password}@" if self._password else ""
         return f"redis://{secret}127.0.0.1:{self.port}/0"
 
@@ -54,14 +54,14 @@ class RedisProcess:
             client.flushall()
 
     def kill(self) -> None:
-        """End it at once, as a crash does."""
+        """Send SIGKILL to the server, if it is running."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def restart(self) -> None:
-        """Start it on the same port; a running one is killed first."""
+        """Start the server on the same port; a running server is killed first."""
         self.kill()
         command = [redis_binary(), "--port", str(self.port), "--bind", "127.0.0.1"]
         command += ["--dir", str(self._folder), "--save", "", "--loglevel", "warning"]
@@ -82,7 +82,7 @@ class RedisProcess:
         raise RuntimeError(f"redis-server does not start: {self._log()}")
 
     def stop(self) -> None:
-        """End it and delete its data."""
+        """Kill the server and delete its data."""
         self.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -92,7 +92,7 @@ class RedisProcess:
 
 
 def redis_binary() -> str:
-    """The program."""
+    """The path of the ``redis-server`` program."""
     if found := shutil.which("redis-server"):
         return found
     try:

@@ -1,4 +1,4 @@
-"""The latest scans of a catalogue, of which a test has the results."""
+"""The latest scans of a catalogue, with results that a test can give."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from repertory.sources.configured import Catalogue
 
 
 def latest_scans(catalogue: Catalogue, results: Iterable[ScanResult] | None = None) -> LatestScans:
-    """The latest scans with some results; without any, all sources are scanned."""
+    """The latest scans with the given results; without results, all sources are scanned."""
     scans = LatestScans({})
     scans.adopt(catalogue)
     for one in map(scan_source, catalogue.sources) if results is None else results:

@@ -1,7 +1,7 @@
-"""The pictures of the README: ``python -m tests.support.screenshots FOLDER``.
+"""Make the pictures of the README: ``python -m tests.support.screenshots FOLDER``.
 
-They show the commands and the pages as they are now, over the examples. The picture of the page
-needs a Chromium.
+They show the current commands and search page with the project ``examples``. The picture of the
+page needs Chromium.
 """
 
 import io
@@ -26,7 +26,7 @@ PAGE_QUERY = "write down a note"
 
 
 def terminal(cli: Cli, project: Path) -> str:
-    """Some searches in a terminal, as an SVG that loads nothing from elsewhere."""
+    """Some searches in a terminal, as an SVG without external resources."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     for query in QUERIES:
         line = f'repertory search "{query}"'
@@ -42,7 +42,7 @@ def terminal(cli: Cli, project: Path) -> str:
 
 def page(server: Serve) -> bytes:
     """The search page as a small PNG."""
-    from PIL import Image  # noqa: PLC0415 - only here
+    from PIL import Image  # noqa: PLC0415 - needed only here
 
     with chromium() as browser:
         shown = browser.new_page(viewport={"width": 1000, "height": 700})

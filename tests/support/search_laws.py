@@ -1,6 +1,6 @@
-"""What the laws of a search are tested with: generated catalogues and queries, and both arms.
+"""Generated catalogues and queries for property tests of the search, with and without vectors.
 
-The semantic arm counts words instead of running a model, so the laws hold for any vectors.
+The vectors are word counts instead of a model's embeddings; the properties hold for any vectors.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +33,7 @@ queries = phrases | st.tuples(phrases, phrases).map(", then ".join)
 
 @st.composite
 def items(draw: st.DrawFn, server: str = "") -> Item:
-    """A tool or a skill of the words above."""
+    """A tool or a skill whose texts consist of the words above."""
     name = f"{draw(st.sampled_from(VERBS))}_{draw(st.sampled_from(THINGS))}"
     if draw(st.booleans()):
         name += f"_{draw(st.sampled_from(THINGS))}"
@@ -66,7 +66,7 @@ PROSE = [
 
 
 def copied(item: Item, number: int) -> Item:
-    """The same item of another source."""
+    """A copy of an item in another source."""
     return msgspec.structs.replace(item, id=f"copy{number}/{item.id}", source=f"copy{number}")
 
 
@@ -81,14 +81,14 @@ def names(hits: Sequence[Hit]) -> list[str]:
 
 
 def first_confidences(engine: SearchEngine, text: str, of: Sequence[Item]) -> list[float]:
-    """The confidences of some items, also of those that are not shown."""
+    """The confidences of some items, even if a search would not show them."""
     rows = [row_of(engine.keywords, item.id) for item in of]
     task = engine.rank(Query(text=text), also=rows)
     return [task.merged.confidence[row] for row in rows]
 
 
 def spellings(parts: Sequence[str]) -> list[str]:
-    """An identifier of some words in every usual way of writing."""
+    """An identifier of some words in all usual notations, such as snake case and camel case."""
     camel = parts[0] + "".join(map(str.title, parts[1:]))
     joined = [
         "_".join(parts),

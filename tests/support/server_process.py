@@ -19,12 +19,12 @@ from tests.support.waiting import TIMEOUT_S, until
 
 
 class Serve:
-    """A server of one folder; a context manager that waits until it can be searched.
+    """A server of one folder; entering the context waits until the server is ready.
 
     Attributes:
-        url: Its URL.
+        url: The server's URL.
         token: The token of its user.
-        log: The file of its stderr.
+        log: The file with its stderr output.
     """
 
     def __init__(self, cli: Cli, folder: Path, log: Path, *arguments: str) -> None:
@@ -51,9 +51,9 @@ class Serve:
         self._kill()
 
     def wait_for_sources(self) -> None:
-        """Wait until the tools of each MCP server are found.
+        """Wait until each MCP server has failed, awaits trust, or has searchable tools.
 
-        They are indexed a moment before: the server follows its index.
+        Tools become searchable shortly after they are indexed, since the server polls its index.
         """
 
         def are_found() -> bool:
@@ -65,7 +65,7 @@ class Serve:
         until(are_found, self.process)
 
     def get(self, target: str) -> Any:  # noqa: ANN401 - JSON
-        """The JSON at an address."""
+        """The JSON of a GET request for a path and query."""
         with ask(self.url + target, self.token) as response:
             return json.load(response)
 
@@ -81,9 +81,9 @@ class Serve:
         try:
             note = note_of(self._cli, self._folder)
             self.url, self.token = note.url, note.token
-            # The note may be one that another server left behind.
+            # Another server may have left the note behind.
             return bool(note.pid == self.process.pid and self.get("/readyz")["ready"])
-        except (OSError, ValueError):  # not yet
+        except (OSError, ValueError):  # not ready yet
             return False
 
     def _kill(self) -> None:
@@ -99,12 +99,12 @@ def ask(request: str | Request, token: str) -> Any:  # noqa: ANN401 - a response
 
 
 def note_of(cli: Cli, folder: Path) -> Note:
-    """The note of a folder's server."""
+    """The note that the running server of a folder has written."""
     return msgspec.json.decode(note_file(cli, folder).read_bytes(), type=Note)
 
 
 def note_file(cli: Cli, folder: Path) -> Path:
-    """The path of the note of a folder's server."""
+    """The path of the note that the running server of a folder has written."""
     data = Path(cli.environment["REPERTORY_DATA_DIR"])
     key = hashlib.sha256(json.dumps(str(folder)).encode()).hexdigest()[:16]
     return data / "servers" / f"{key}.json"

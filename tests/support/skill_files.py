@@ -43,13 +43,13 @@ VOLUME_FILE = "library/geometry/volume.ns.txt"
 
 
 def write(folder: Path, place: str, text: str) -> str:
-    """Write a file, with the folders above it, and return its place."""
+    """Write a file and its parent folders; returns ``place`` unchanged."""
     builders.write(folder / place, text)
     return place
 
 
 def make_library(folder: Path) -> Path:
-    """Fill a folder with three skill files, and a document for the catalogue."""
+    """Fill a folder with three skill files and a document."""
     write(folder, "README.md", "# Library\n\nProcedures for everybody.\n")
     write(folder, AREA_FILE, AREA)
     write(folder, ADD_FILE, ADD)

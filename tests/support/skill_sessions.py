@@ -15,7 +15,7 @@ from tests.support.skill_files import make_library
 
 
 class Library(msgspec.Struct, frozen=True, kw_only=True):
-    """A session on a sandbox.
+    """A session with the skill files of a sandbox.
 
     Attributes:
         session: The session.
@@ -30,7 +30,7 @@ class Library(msgspec.Struct, frozen=True, kw_only=True):
 
 @contextmanager
 def open_library(root: Path, face: str) -> Iterator[Library]:
-    """Open a sandbox without written vectors, ``embedded`` or behind a ``server``."""
+    """Open a new sandbox, not yet indexed: ``embedded`` in this process, or with a ``server``."""
     folder = make_library(root / "project")
     if face == "embedded":
         with closing(repertory.open(folder, data_dir=str(root / "data"), model=MODEL)) as session:

@@ -1,4 +1,4 @@
-"""The types of sources that read files, each with a good and a broken file."""
+"""The source types that read files, each with a valid and a broken file."""
 
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,13 @@ from tests.support.builders import write
 
 
 class Case(msgspec.Struct, frozen=True):
-    """The files of one type of source.
+    """The files of one source type.
 
     Attributes:
-        type: The type.
-        good: The place and text of a file with one item; ``{n}`` becomes a number.
-        broken: The place and text of a file whose item cannot be read.
-        options: The entry's options besides type, name and path.
+        type: The source type.
+        good: The path and text of a file with one item; ``{n}`` is replaced by a number.
+        broken: The path and text of an unreadable file.
+        options: Further options of the configuration entry, besides type, name and path.
     """
 
     type: str
@@ -26,7 +26,7 @@ class Case(msgspec.Struct, frozen=True):
     options: dict[str, Any] = {}
 
     def fill(self, root: Path, numbers: range) -> None:
-        """Write good files."""
+        """Write a valid file for each number."""
         for number in numbers:
             place, text = (part.replace("{n}", str(number)) for part in self.good)
             write(root / place, text)

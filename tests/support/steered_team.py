@@ -1,4 +1,4 @@
-"""A coordinator whose clocks, queue and worker a test drives."""
+"""A coordinator whose clocks, queue and worker the test controls."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ from repertory.values import NAMESPACE
 from tests.support.builders import Folder, coordination, words_writer
 from tests.support.lossy_queue import LossyQueue
 
-FEW = 4  # failures that the list keeps
+FEW = 4  # the maximum number of listed failures
 
 
 class Modelled(WordsEngine):
@@ -44,7 +44,7 @@ class CountingStore(EdgeStore):
     is_away = False
 
     def open(self, name: str) -> EdgeCollection:
-        """Open, and count."""
+        """Open a collection and count the call."""
         if self.is_away:
             raise StoreError("The store is away.")
         self.opened += 1
@@ -52,7 +52,7 @@ class CountingStore(EdgeStore):
 
 
 class CountingFailures(MemoryFailures):
-    """Failures of which few are listed, and that count how often they are read whole."""
+    """Failures with a short list, which counts how often all of them are read."""
 
     def __init__(self) -> None:
         super().__init__(limit=FEW)
@@ -70,7 +70,7 @@ class CountingFailures(MemoryFailures):
 
 
 class FullQueue(LossyQueue):
-    """A queue that refuses jobs once it has taken some, and counts its snapshots."""
+    """A queue that refuses jobs once ``room`` is used up, and counts snapshots."""
 
     room = 1_000_000
     snapshots = 0
@@ -89,7 +89,7 @@ class FullQueue(LossyQueue):
 
 
 class SteeredTeam:
-    """A catalogue of folders, a coordinator, and jobs that wait until a test has them done."""
+    """A catalogue of folders, a coordinator, and jobs that wait until the test runs them."""
 
     def __init__(self, root: Path, *folders: Folder) -> None:
         self.time = 1_000.0
@@ -107,7 +107,7 @@ class SteeredTeam:
         self.start()
 
     def close(self) -> None:
-        """Close what is open; the team is not used afterwards."""
+        """Close the cache; the team cannot be used afterwards."""
         self.cache.close()
 
     def start(self) -> None:
@@ -116,7 +116,7 @@ class SteeredTeam:
         self.scan()
 
     def start_unread(self, last: WatchStatus | None = None) -> None:
-        """Start the watch service after a last report; nothing is scanned yet."""
+        """Start the coordinator from the last report, if any, without scanning."""
         self.coordinator = Coordinator(
             store=self.store,
             queue=self.queue,
@@ -129,13 +129,13 @@ class SteeredTeam:
         self.coordinator.adopt(Catalogue(self.folders))
 
     def adopt(self, *folders: Folder) -> None:
-        """Watch these folders."""
+        """Replace the watched folders, and scan them."""
         self.folders = folders
         self.coordinator.adopt(Catalogue(folders))
         self.scan()
 
     def scan(self, *folders: Folder) -> None:
-        """Scan some folders, or all."""
+        """Scan some folders, by default all."""
         for folder in folders or self.folders:
             self.coordinator.observe(scan_source(folder))
         self.tick()
@@ -146,23 +146,23 @@ class SteeredTeam:
         self.coordinator.tick()
 
     def work(self) -> None:
-        """Do all jobs and their follow-up jobs."""
+        """Run all jobs and their follow-up jobs."""
         for _ in range(3):
             while self.queue.jobs:
                 self.queue.deliver(0)
             self.tick()
 
     def deliver(self, item: str) -> None:
-        """Do the first waiting job that writes or removes an item."""
+        """Run the first waiting job that writes or removes an item."""
         self.queue.deliver(self._places(item)[0])
 
     def lose(self, item: str) -> None:
-        """Lose all waiting jobs that write or remove an item."""
+        """Drop all waiting jobs that write or remove an item."""
         for place in reversed(self._places(item)):
             del self.queue.jobs[place]
 
     def fail(self, item: str) -> None:
-        """Have the first waiting job of an item fail for good."""
+        """Let the first waiting job of an item fail permanently."""
         job, _ = self.queue.jobs.pop(self._places(item)[0])
         self.failures.add(
             Failure(
@@ -185,7 +185,7 @@ class SteeredTeam:
         return [name for _, name in self.queue.jobs]
 
     def use(self, engine: WordsEngine) -> None:
-        """Give the workers another model, and have everything done that follows."""
+        """Give the workers another model, and run all jobs that follow from it."""
         self.engine = engine
         self.queue.writer = words_writer(self.store, self.cache, self.coordination, lambda: engine)
         self.coordinator.reconcile()
@@ -193,18 +193,18 @@ class SteeredTeam:
         self.work()
 
     def rebuild(self) -> None:
-        """Request a new generation, as a person does."""
+        """Request a new generation of the collection, as an administrator can."""
         generation = generation_of(self.active) + 1
         self.queue.begin(self.coordinator.status().configuration, generation)
         self.tick()
 
     @property
     def active(self) -> str:
-        """The active collection; empty without one."""
+        """The name of the active collection; empty if missing."""
         return self.store.alias(NAMESPACE) or ""
 
     def indexed(self) -> set[str]:
-        """The ids of the active collection."""
+        """The ids of the items in the active collection."""
         return set(self.hashes())
 
     def hashes(self) -> dict[str, str]:
@@ -220,10 +220,10 @@ class SteeredTeam:
         ]
 
     def wait(self, seconds: float, each: Callable[[], None] = lambda: None) -> None:
-        """Let seconds pass, one by one."""
+        """Let time pass in steps of one second, each after a call of ``each``."""
         for _ in range(round(seconds)):
             each()
             self.tick()
 
 
-Steer = Callable[..., SteeredTeam]  # makes a team of some folders
+Steer = Callable[..., SteeredTeam]  # creates a team with the given folders

@@ -1,4 +1,4 @@
-"""An encoder of a table of words, whose ranking loss can be calculated by hand; it needs torch."""
+"""A table-based text encoder whose ranking loss can be calculated by hand; it needs torch."""
 
 from typing import TYPE_CHECKING, Any, cast
 
@@ -9,13 +9,13 @@ from training.loss import RankingLoss
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-DIFFERENT = torch.eye(8, dtype=torch.bool)  # of eight items each is like itself alone
+DIFFERENT = torch.eye(8, dtype=torch.bool)  # eight items, each similar only to itself
 
 
 class Table(torch.nn.Module):
-    """An encoder of texts of one word or more: the mean of their words' vectors, by a table.
+    """An encoder that averages the vectors of a text's words, taken from a table.
 
-    Tables of one size are equal.
+    Tables of the same size are equal.
     """
 
     def __init__(self, size: int) -> None:
@@ -25,7 +25,7 @@ class Table(torch.nn.Module):
         self.widths: list[int] = []
 
     def forward(self, features: dict[str, Any]) -> dict[str, torch.Tensor]:
-        """The vectors of texts."""
+        """The vectors of a batch of texts."""
         self.widths.append(features["input_ids"].shape[1])
         mask = features["attention_mask"][:, :, None]
         words = self.table(features["input_ids"]) * mask
@@ -33,7 +33,7 @@ class Table(torch.nn.Module):
 
 
 def texts(*words: list[int]) -> dict[str, Any]:
-    """Padded texts."""
+    """The model input of some texts, padded to the same length."""
     width = max(map(len, words))
     return {
         "input_ids": torch.tensor([one + [0] * (width - len(one)) for one in words]),
@@ -45,7 +45,7 @@ def texts(*words: list[int]) -> dict[str, Any]:
 
 
 def ranking_loss(model: Table, places: list[list[int]], alike: torch.Tensor) -> RankingLoss:
-    """The loss of an encoder; see ``RankingLoss``."""
+    """The ranking loss of an encoder; see ``RankingLoss``."""
     return RankingLoss(cast("SentenceTransformer", model), torch.tensor(places), alike)
 
 
@@ -55,6 +55,6 @@ def loss_of(
     *columns: dict[str, Any],
     alike: torch.Tensor = DIFFERENT,
 ) -> float:
-    """The loss of a batch of all rows."""
+    """The value of the ranking loss for one batch of all rows."""
     loss = ranking_loss(model, places, alike)
     return float(loss(columns, torch.arange(len(places))).detach())

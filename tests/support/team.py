@@ -1,4 +1,4 @@
-"""A team's server: Redis, Qdrant, watch, workers and queries, each a process."""
+"""A team server: Redis, Qdrant, the watch service, workers, and the query service as processes."""
 
 import contextlib
 import http.client
@@ -26,11 +26,11 @@ class Team:
     """All processes in a temporary folder; a context manager that starts everything.
 
     Args:
-        qdrant_url: A Qdrant server, whose collections of ours are deleted first; without one,
-            the team has its own, ``qdrant``, which can be killed.
+        qdrant_url: A Qdrant server; Repertory's collections there are deleted first. Without a
+            URL, the team starts its own server, ``qdrant``, which a test can kill.
         workers: The number of worker processes.
         settings: Environment variables.
-        program: What runs the commands of `repertory`; see ``LoggedProcess``.
+        program: The program that runs the `repertory` commands; see ``LoggedProcess``.
     """
 
     def __init__(
@@ -88,17 +88,17 @@ class Team:
 
     @property
     def services(self) -> list[LoggedProcess]:
-        """Our processes; a test may add others."""
+        """The processes of Repertory, also those that a test has added to ``others``."""
         return [self.watch, self.api, *self.workers, *self.others]
 
     def service(self, name: str, *command: str) -> LoggedProcess:
-        """A `repertory` command of this team, not started yet."""
+        """A `repertory` process of this team, not started yet."""
         log = self.folder / f"{name}.log"
         return LoggedProcess(command, self.project, log, self.environment, program=self._program)
 
     @property
     def active(self) -> str:
-        """The active collection."""
+        """The name of the active collection; empty if missing."""
         return QdrantStore(self.qdrant_url).alias("repertory") or ""
 
     def skill(self, name: str, description: str, body: str = "") -> Path:
@@ -117,23 +117,23 @@ class Team:
             connection.close()
 
     def get(self, path: str) -> Any:  # noqa: ANN401 - JSON
-        """The JSON of a request to the query service, which must be 200."""
+        """The JSON of a GET request to the query service; the status must be 200."""
         status, answer = self.request("GET", path)
         assert status == 200, answer
         return answer
 
     def metrics(self) -> str:
-        """The metrics for Prometheus."""
+        """The metrics of the query service in Prometheus format."""
         with urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as response:
             text: str = response.read().decode()
         return text
 
     def search(self, text: str, **more: object) -> Any:  # noqa: ANN401 - JSON
-        """Search."""
+        """The answer of the query service to a search."""
         return self.get(f"/search?{urlencode({'q': text, **more})}")
 
     def first(self, text: str) -> str:
-        """The id of the best hit; empty without one, also while the service is unavailable."""
+        """The id of the best hit; empty without hits or while the service is unavailable."""
         try:
             status, answer = self.request("GET", f"/search?{urlencode({'q': text})}")
         except OSError:
@@ -141,7 +141,7 @@ class Team:
         return answer["results"][0]["toolId"] if status == 200 and answer["results"] else ""
 
     def item(self, item_id: str) -> Any:  # noqa: ANN401 - JSON
-        """One item, or None."""
+        """One item; None if missing."""
         status, answer = self.request("GET", f"/items/{quote(item_id)}")
         return answer if status == 200 else None
 
@@ -150,7 +150,7 @@ class Team:
         self.wait(lambda: self.request("GET", "/readyz")[0] == 200, seconds)
 
     def wait(self, is_so: Callable[[], object], seconds: float = TIMEOUT_S) -> None:
-        """Wait until a condition holds; errors of the connection count as false."""
+        """Wait until a condition is true; connection errors count as false."""
 
         def is_so_now() -> object:
             with contextlib.suppress(OSError):
@@ -160,7 +160,7 @@ class Team:
         until(is_so_now, seconds=seconds)
 
     def texts_embedded(self) -> int:
-        """The number of texts that all workers have embedded, by their logs."""
+        """The number of texts that all workers have embedded, according to their logs."""
         return sum(
             one["texts"] for worker in self.workers for one in worker.events("texts_embedded")
         )

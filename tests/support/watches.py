@@ -1,4 +1,4 @@
-"""A Redis, a Qdrant, a worker, and any number of watch services, each a process."""
+"""Redis, Qdrant, a worker, and any number of watch services, each as a process."""
 
 import shutil
 from collections.abc import Iterator
@@ -22,10 +22,10 @@ from tests.support.redis_server import RedisProcess
 
 
 class Watches:
-    """The processes of a team without a query service; a test starts the watch services.
+    """The processes of a team without a query service; the test starts the watch services.
 
     Attributes:
-        processes: The worker, and the watch services.
+        processes: The worker, then the watch services.
     """
 
     def __init__(self, root: Path, redis: RedisProcess, qdrant_url: str) -> None:
@@ -47,7 +47,7 @@ class Watches:
         self.start("worker", "worker")
 
     def start(self, folder: str, command: str = "watch") -> LoggedProcess:
-        """Start a process in a folder; a watch's holds a skill of the same name."""
+        """Start a process in a folder; a watch service's folder gets a skill of the same name."""
         directory = self._root / folder
         directory.mkdir(exist_ok=True)
         if command == "watch":
@@ -67,23 +67,23 @@ class Watches:
         shutil.rmtree(self._root / folder / "skills" / name)
 
     def items(self) -> list[str]:
-        """The ids of the active collection."""
+        """The ids of the items in the active collection."""
         return indexed_ids(self.store, "repertory")
 
     def stats(self) -> Stats:
-        """What a query service says."""
+        """The statistics that a query service would return."""
         parts = Parts(load({}, self._root, self._environment), self._root)
         with ThreadPoolExecutor(1) as reader, parts.live_search(reader) as live:
             return Service(parts, live, parts.queue()).stats()
 
     def published(self) -> list[int]:
-        """How often each watch service published."""
+        """The number of collections that each watch service has published."""
         return [len(one.events("collection_published")) for one in self.processes[1:]]
 
 
 @pytest.fixture
 def watches(tmp_path: Path, qdrant_url: str) -> Iterator[Watches]:
-    """What the watch services need."""
+    """A worker, Redis, and Qdrant; tests start watch services."""
     with RedisProcess() as redis:
         made = Watches(tmp_path, redis, qdrant_url)
         try:

@@ -1,4 +1,4 @@
-"""A watch service over real folders, with a real index without vectors."""
+"""A watch service over real folders, with a real index of words only."""
 
 import contextlib
 import threading
@@ -35,21 +35,21 @@ class RecordingCoordinator(Coordinator):
         self.adopted: list[Catalogue] = []
 
     def observe(self, result: ScanResult | ChangeResult) -> None:
-        """Record a scan, or what changed since."""
+        """Record a scan result or a change result."""
         self.scans.append(result)
         super().observe(result)
 
     def adopt(self, catalogue: Catalogue) -> None:
-        """Record a configuration."""
+        """Record a new catalogue."""
         self.adopted.append(catalogue)
         super().adopt(catalogue)
 
 
 class Watching:
-    """A watched directory, as a context manager.
+    """A watched directory; the watch service runs within the context.
 
     Args:
-        directory: The directory of the catalogue; the data directory is beside it.
+        directory: The directory of the catalogue; the data directory is next to it.
         flags: Settings; by default only events cause scans.
     """
 
@@ -86,7 +86,7 @@ class Watching:
         self._cache.close()
 
     def wait(self, done: Callable[[], bool]) -> None:
-        """Wait for a condition."""
+        """Wait until a condition is true."""
         deadline = time.monotonic() + TIMEOUT_S
         while not done():
             assert self._thread.is_alive()
@@ -94,7 +94,7 @@ class Watching:
             time.sleep(0.02)
 
     def wait_for(self, *items: str) -> None:
-        """Wait until the index holds these items and no others."""
+        """Wait until the index contains exactly these items."""
         self.wait(lambda: self.indexed == sorted(items))
 
     def wait_until_quiet(self) -> None:
@@ -103,22 +103,22 @@ class Watching:
 
     @property
     def indexed(self) -> list[str]:
-        """The ids in the active index."""
+        """The ids in the active index; empty while it is missing."""
         with contextlib.suppress(StoreError):
             return indexed_ids(self.store, NAMESPACE)
         return []
 
     def scans(self, source: str = "team") -> int:
-        """Count the scans of a source."""
+        """The number of scans of a source."""
         return sum(one.source.name == source for one in self.coordinator.scans)
 
     @property
     def status(self) -> dict[str, Any]:
-        """The service's last status, or an empty one."""
+        """The last status that the service reported, or an empty status."""
         empty: dict[str, Any] = msgspec.to_builtins(WatchStatus())
         return empty | self.board.reports().get("watch", {})
 
     def error(self, source: str = "team") -> str:
-        """Return the error of a source."""
+        """The error of a source; empty without an error."""
         found: Iterable[dict[str, Any]] = self.status.get("sources", ())
         return next((one["error"] for one in found if one["name"] == source), "")

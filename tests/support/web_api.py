@@ -1,4 +1,4 @@
-"""A web API on this machine, which publishes the OpenAPI document that FastAPI makes of it."""
+"""A local web API that publishes the OpenAPI document that FastAPI generates."""
 
 import asyncio
 import gzip
@@ -69,7 +69,7 @@ class Pet(NewPet):
 
 
 def pets() -> FastAPI:
-    """A shop of pets, with every place for parameters, kind of body and way to authenticate."""
+    """A pet shop with all parameter locations, body types, and authentication schemes."""
     app = FastAPI(title="Pets")
     known: dict[int, Pet] = {}
 
@@ -127,7 +127,7 @@ def pets() -> FastAPI:
 
 
 def _guarded(app: FastAPI) -> None:
-    """Add operations that need credentials, and repeat them."""
+    """Add operations that require credentials and repeat them in their answer."""
 
     @app.get("/guarded/bearer")
     def by_bearer(found: Annotated[HTTPAuthorizationCredentials, Depends(_BEARER)]) -> str:
@@ -161,7 +161,7 @@ def _known(secret: str) -> str:
 
 
 def _odd(app: FastAPI) -> None:
-    """Add operations that fail, or answer in odd ways."""
+    """Add operations that fail, redirect, or give slow, huge, or unusual answers."""
 
     @app.get("/broken")
     def broken() -> Response:
@@ -169,7 +169,7 @@ def _odd(app: FastAPI) -> None:
 
     @app.get("/slow")
     async def slow() -> StreamingResponse:
-        async def drip() -> Any:  # noqa: ANN401 - an async generator
+        async def drip() -> Any:  # noqa: ANN401 - an asynchronous generator
             while True:
                 yield b" "
                 await asyncio.sleep(0.05)
@@ -200,11 +200,11 @@ def _odd(app: FastAPI) -> None:
 
 @contextmanager
 def listening(app: ASGIApp) -> Iterator[str]:
-    """Serve an application on this machine; yields the URL."""
+    """Serve an application on a local port; yields the URL."""
     config = uvicorn.Config(
         app, port=0, log_level="critical", lifespan="off", timeout_graceful_shutdown=0
     )
     with config.bind_socket() as listener:
-        listener.listen()  # before the server starts, no caller is refused
+        listener.listen()  # so that no client is refused before the server starts
         with on_thread(config, listener) as url:
             yield url

@@ -1,4 +1,4 @@
-"""A team's worker in separate processes that a test may kill."""
+"""A team's worker in separate processes that a test can kill."""
 
 import os
 import signal
@@ -9,8 +9,8 @@ from typing import Self
 
 from tests.support.logged_process import LoggedProcess
 
-# The times are those of a service; a test that waits for one makes it shorter. Another release is
-# a worker with another embedding recipe.
+# Tests that wait for a lease to expire shorten it. A changed embedding recipe stands for another
+# release.
 _RUN = """
 import sys
 from pathlib import Path
@@ -28,13 +28,13 @@ run(load({}, Path.cwd()))
 
 
 class WorkerProcess(LoggedProcess):
-    """A worker with one child process; a context manager that starts it.
+    """A worker with one child process; entering the context starts it.
 
     Args:
-        folder: Its working directory and log.
+        folder: The directory of its work and its log.
         settings: Environment variables.
-        lease: Seconds until a message of a worker that ended is delivered again.
-        recipe: Added to the embedding recipe.
+        lease: Seconds until the message of a dead worker is delivered again.
+        recipe: The number to add to the version of the embedding recipe.
     """
 
     def __init__(
@@ -56,5 +56,5 @@ class WorkerProcess(LoggedProcess):
         self.kill()
 
     def kill_child(self) -> None:
-        """End the process that runs the jobs with kill -9."""
+        """Send SIGKILL to the child process, which runs the jobs."""
         os.kill(self.events("model_loaded")[-1]["process"], signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Scripts of MCP servers, well-behaved and misbehaving ones."""
+"""Scripts of well-behaved and misbehaving MCP servers."""
 
 import os
 import subprocess
@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SERVERS = Path(__file__).parent
-# A server of two tools over stdio; importing the SDK takes others a second and a half.
+# A stdio server with two tools. It starts quickly because it does not import the SDK, which takes
+# 1.5 seconds.
 WEATHER: dict[str, object] = {
     "command": sys.executable,
     "args": [str(SERVERS / "declared.py"), str(SERVERS / "weather.json")],
@@ -17,7 +18,7 @@ WEATHER: dict[str, object] = {
 
 @contextmanager
 def started(script: str, *arguments: str, **environment: str) -> Iterator[str]:
-    """Start a server over HTTP; yields the URL that it prints."""
+    """Start a server script with HTTP transport; yields the URL that it prints."""
     process = subprocess.Popen(
         [sys.executable, str(SERVERS / script), *arguments],
         stdout=subprocess.PIPE,

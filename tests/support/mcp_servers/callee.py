@@ -1,7 +1,7 @@
-"""An MCP server on the SDK with callable tools: ``callee.py stdio``.
+"""An MCP server, built on the SDK, with callable tools: ``callee.py stdio``.
 
-``http`` and ``stateless`` serve on a free port, or on the port given next, and print the
-address.
+``callee.py http [PORT]`` and ``callee.py stateless [PORT]`` serve over HTTP, by default on a free
+port, and print the address.
 """
 
 import os

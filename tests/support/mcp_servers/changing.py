@@ -1,8 +1,9 @@
-"""An MCP server on the SDK whose tools change while it runs: ``changing.py stdio``.
+"""An MCP server, built on the SDK, whose tools change while it runs: ``changing.py stdio``.
 
-Its tools are the lines of the file ``TOOLS``; it reports their changes, and adds a line to the file
-``STARTS`` when it starts. ``http`` serves on a free port and prints the address. With ``QUIET`` in
-the environment it neither offers nor sends reports of changes.
+Its tools are the words in the file that ``TOOLS`` names, and it reports their changes. When it
+starts, it appends a line to the file that ``STARTS`` names. ``changing.py http`` serves on a free
+port and prints the address. With ``QUIET`` in the environment, the server neither announces nor
+sends reports of changes.
 """
 
 import os
@@ -31,12 +32,12 @@ sessions: list[ServerSession] = []
 
 
 def names() -> list[str]:
-    """Return the current tools."""
+    """The names of the current tools."""
     return TOOLS.read_text().split()
 
 
 async def list_tools(context: Any, _: object) -> ListToolsResult:  # noqa: ANN401 - the SDK's type
-    """Answer, and remember the session for later reports."""
+    """List the current tools, and remember the session for later reports."""
     if context.session not in sessions:
         sessions.append(context.session)
     tools = [
@@ -56,7 +57,7 @@ async def reporting(_: object) -> AsyncIterator[None]:
 
 
 async def report() -> None:
-    """Report changed tools to every session, in both forms of the protocol."""
+    """Report changed tools to every session, in both versions of the protocol."""
     reported = names()
     while True:
         await anyio.sleep(0.02)

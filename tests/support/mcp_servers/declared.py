@@ -1,4 +1,4 @@
-"""An MCP server over stdio whose tools are the JSON list in the file that is its argument."""
+"""An MCP server over stdio; its argument names a file with a JSON list of its tools."""
 
 import json
 import sys

@@ -1,9 +1,9 @@
-# ruff: noqa: D102, ARG002 - the methods are those of the SDK's protocol
-"""An authorization server and an MCP server that it protects, on the SDK, in one process.
+# ruff: noqa: D102, ARG002 - the SDK's protocol defines the methods
+"""An authorization server and the MCP server that it protects, built on the SDK, in one process.
 
-It prints the URL of the MCP server. With ``registers`` or ``sse``, clients register themselves;
-with ``closed PORT``, there is one that was registered by hand. Tests change ``Behaviour`` with
-``POST /test`` and read what was seen. ``/authorize`` grants everything.
+The script prints the URL of the MCP server. With ``registers`` or ``sse``, clients register
+themselves; with ``closed PORT``, there is only one manually registered client. Tests change and
+read ``Behaviour`` with ``POST /test``. ``/authorize`` grants every request.
 """
 
 import contextlib
@@ -39,24 +39,24 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 @dataclass
 class Behaviour:
-    """What tests change, and what they read."""
+    """The behaviour that tests can change, and the counts and requests that they can read."""
 
     lifetime: int = 3600
-    state: str = ""  # another state than the one that was sent
-    error: str = ""  # of the redirect
-    iss: str = ""  # another issuer in the redirect
-    issuer: str = ""  # another issuer in the metadata
-    metadata: dict[str, Any] = field(default_factory=dict)  # beside that issuer
-    token_status: int = 0  # of the token endpoint, instead of an answer
-    token_error: str = ""  # the code of its error then
-    slow: float = 0.0  # seconds of a renewal
+    state: str = ""  # replaces the state in the redirect
+    error: str = ""  # the error in the redirect, instead of a code
+    iss: str = ""  # the issuer in the redirect
+    issuer: str = ""  # replaces the issuer in the metadata
+    metadata: dict[str, Any] = field(default_factory=dict)  # more metadata, if issuer is set
+    token_status: int = 0  # status of the token endpoint's error; 0 for normal answers
+    token_error: str = ""  # code of the token endpoint's error
+    slow: float = 0.0  # seconds by which the token endpoint delays its answers
     lockout: bool = False  # whether the MCP server rejects all tokens
     registrations: int = 0
     renewals: int = 0
     refused_renewals: int = 0
-    authorizations: list[str] = field(default_factory=list)  # of requests to the MCP server
-    resources: list[str] = field(default_factory=list)  # of requests for tokens
-    challenges: int = 0  # PKCE challenges
+    authorizations: list[str] = field(default_factory=list)  # headers sent to the MCP server
+    resources: list[str] = field(default_factory=list)  # resources in token requests
+    challenges: int = 0  # authorization requests with a PKCE challenge
 
 
 behaviour = Behaviour()
@@ -160,7 +160,7 @@ class Provider(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
 
 
 def application(url: str, provider: Provider, *, registers: bool) -> ASGIApp:
-    """The two servers at one address."""
+    """The authorization server and the MCP server at one address."""
     server = guarded(url, provider, registers=registers)
     mcp = server.sse_app() if url.endswith("/sse") else server.streamable_http_app()
     issuer = url.rpartition("/")[0]
@@ -175,7 +175,7 @@ def application(url: str, provider: Provider, *, registers: bool) -> ASGIApp:
 
     async def token(scope: Scope, receive: Receive, send: Send) -> None:
         async def late(message: Message) -> None:
-            if message["type"] == "http.response.start":  # the old refresh token is used up
+            if message["type"] == "http.response.start":  # the old refresh token is already used
                 await anyio.sleep(behaviour.slow)
             await send(message)
 
@@ -213,7 +213,7 @@ def application(url: str, provider: Provider, *, registers: bool) -> ASGIApp:
 
 
 def guarded(url: str, provider: Provider, *, registers: bool) -> MCPServer:
-    """The MCP server, with a tool."""
+    """The protected MCP server, which has one tool."""
     auth = {
         "issuer_url": url.rpartition("/")[0],
         "resource_server_url": url,
@@ -236,7 +236,7 @@ def guarded(url: str, provider: Provider, *, registers: bool) -> MCPServer:
 
 
 def by_hand(port: str) -> OAuthClientInformationFull:
-    """A client that was registered by hand."""
+    """The manually registered client."""
     return OAuthClientInformationFull(
         client_id="by-hand",
         client_secret="by-hand-secret",
@@ -247,7 +247,7 @@ def by_hand(port: str) -> OAuthClientInformationFull:
 
 
 def _identifying(send: Send) -> Send:
-    """Add the address of the person to an answer, as some issuers do."""
+    """Add a URL that identifies the user to a JSON answer, as some issuers do."""
     begun: list[Message] = []
 
     async def changed(message: Message) -> None:

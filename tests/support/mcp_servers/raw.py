@@ -1,6 +1,6 @@
-"""MCP servers that behave in one particular, mostly bad way: ``raw.py BEHAVIOUR``.
+"""MCP servers with one particular, mostly bad, behaviour: ``raw.py BEHAVIOUR``.
 
-They speak JSON-RPC over stdio without the SDK, which would not let them.
+They implement JSON-RPC over stdio themselves, because the SDK would prevent the bad behaviour.
 """
 
 import json
@@ -19,12 +19,12 @@ LONG = 600  # seconds, longer than any test
 
 
 def tool(name: str, **more: object) -> dict[str, object]:
-    """Build a valid tool with further fields."""
+    """A valid tool with further fields."""
     return {"name": name, "description": f"Does {name}.", "inputSchema": {"type": "object"}, **more}
 
 
 def send(message: object) -> None:
-    """Write one line, at once: threads may do so."""
+    """Write a message with a single call of ``print``, so that threads do not mix their lines."""
     print(f"{json.dumps(message)}\n", end="", flush=True)
 
 
@@ -40,7 +40,7 @@ def refuse(request: Request, code: int, message: str, data: object = None) -> No
 
 
 def serve(list_tools: Callable[[Request], None], **capabilities: object) -> None:
-    """Shake hands, then pass every tools/list to a function."""
+    """Answer the handshake, then pass every tools/list request to a function."""
     for line in sys.stdin:
         request = json.loads(line)
         match request.get("method"):
@@ -58,15 +58,15 @@ def serve(list_tools: Callable[[Request], None], **capabilities: object) -> None
 
 
 def serve_page(*tools: object, cursor: str | None = None) -> None:
-    """Give every tools/list the same answer."""
+    """Answer every tools/list request with the same page."""
     page = {"tools": tools, **({"nextCursor": cursor} if cursor else {})}
     serve(lambda request: reply(request, page), tools={})
 
 
 def reporting() -> None:
-    """List the words in the file TOOLS, and report their changes; note a start in the file STARTS.
+    """List the words in the file TOOLS and report their changes; log each start to STARTS.
 
-    As ``changing.py``, which imports the SDK for one and a half seconds.
+    This behaves like ``changing.py``, but starts faster because it does not import the SDK.
     """
     file = Path(os.environ["TOOLS"])
     with Path(os.environ["STARTS"]).open("a") as starts:
@@ -89,7 +89,7 @@ def reporting() -> None:
 
 
 def paginated() -> None:
-    """List three pages of two tools."""
+    """List six tools in three pages."""
 
     def page(request: Request) -> None:
         start = int((request.get("params") or {}).get("cursor", "0"))
@@ -100,13 +100,13 @@ def paginated() -> None:
 
 
 def endless() -> None:
-    """List endless empty pages."""
+    """List an endless sequence of empty pages."""
     pages = iter(range(10**9))
     serve(lambda request: reply(request, {"tools": [], "nextCursor": f"p{next(pages)}"}), tools={})
 
 
 def same_page() -> None:
-    """Ignore cursors, and return one on every page."""
+    """Ignore cursors and return the same page, with a next cursor, every time."""
     serve_page(tool("only"), cursor="next")
 
 
@@ -116,7 +116,7 @@ def many() -> None:
 
 
 def bad_tools() -> None:
-    """List two good tools between bad ones."""
+    """List two valid tools among invalid ones."""
     serve_page(
         tool("good"),
         {"name": "no_schema"},
@@ -136,7 +136,7 @@ UNREADABLE = {
 
 
 def unreadable_tools() -> None:
-    """List good tools around one that no strict parser reads."""
+    """List two valid tools around one that a strict parser rejects."""
     first, last = json.dumps(tool("good")), json.dumps(tool("also_good"))
     tools = f"[{first}, {UNREADABLE[os.environ['DEFECT']]}, {last}]"
 
@@ -148,13 +148,13 @@ def unreadable_tools() -> None:
 
 
 def unreadable_answer() -> None:
-    """Answer tools/list with a message that ends too early, and nothing after it."""
+    """Answer tools/list with a truncated message, and send nothing more."""
     head = '{{"jsonrpc": "2.0", "id": {}, "result": {{"tools": ['
     serve(lambda request: print(head.format(request["id"]), flush=True), tools={})
 
 
 def control_characters() -> None:
-    """List a tool whose description steers the terminal."""
+    """List a tool whose description contains terminal control characters."""
     serve_page(tool("paint", description="Paints \x1b[31mred\x1b[0m\x07 walls.\x00"))
 
 
@@ -164,19 +164,19 @@ def only_prompts() -> None:
 
 
 def fails() -> None:
-    """Announce tools and refuse to list them, with an error that repeats the token."""
+    """Announce tools, but answer tools/list with an error that repeats the token."""
     serve(lambda request: refuse(request, -32603, f"no {os.environ['TOKEN']}\x1b[2J"), tools={})
 
 
 def silent() -> None:
-    """Send nothing, and ignore the end of stdin."""
+    """Send nothing, and keep running after stdin is closed."""
     time.sleep(LONG)
 
 
 def held() -> None:
-    """Answer nothing until a file exists, then list one tool; end if nothing can ask any more."""
+    """Answer nothing until a file exists, then list one tool; exit if stdin is closed."""
     asked = select.poll()
-    asked.register(sys.stdin, 0)  # for its end alone
+    asked.register(sys.stdin, 0)  # report only that it is closed
     while not Path(os.environ["RELEASED"]).exists():
         if asked.poll(20):
             return
@@ -184,37 +184,37 @@ def held() -> None:
 
 
 def stuck() -> None:
-    """Shake hands, and send nothing after it."""
+    """Answer the handshake, but never answer tools/list."""
     print("warming up", file=sys.stderr, flush=True)
     serve(lambda _: time.sleep(LONG), tools={})
 
 
 def crash() -> None:
-    """Exit at once with a message that contains the token."""
+    """Exit immediately with a message that contains the token."""
     print("starting\nfatal: cannot log in with", os.environ.get("TOKEN"), file=sys.stderr)
     sys.exit(3)
 
 
 def banner() -> None:
-    """Print a greeting on stdout first."""
+    """Print a greeting on stdout, then behave normally."""
     print("Welcome to the best server of all!", flush=True)
     serve_page(tool("good"))
 
 
 def garbage() -> None:
-    """Write endless lines other than MCP on stdout."""
+    """Write lines that are not MCP messages to stdout, without end."""
     while True:
         print("lorem ipsum" * 50)
 
 
 def endless_line() -> None:
-    """Write one endless line on stdout."""
+    """Write one endless line to stdout."""
     while True:
         sys.stdout.write("x" * 65_536)
 
 
 def children() -> None:
-    """Start a child and a grandchild, and write their ids to a file."""
+    """Start a child and a grandchild process, and write all three process ids to a file."""
     sleep = f"import time; time.sleep({LONG})"
     script = f"import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {sleep!r}])"
     script += f"; print(p.pid, flush=True); {sleep}"
@@ -226,7 +226,7 @@ def children() -> None:
 
 
 def slow() -> None:
-    """Answer only after the expected number of servers has started."""
+    """Start to answer only after the expected number of servers has started."""
     folder = Path(os.environ["FOLDER"])
     (folder / str(os.getpid())).touch()
     while len(list(folder.iterdir())) < int(os.environ["OTHERS"]):
@@ -235,7 +235,7 @@ def slow() -> None:
 
 
 def callee() -> None:
-    """Answer calls as the tool's name says, and log them to the file NOTES."""
+    """Answer calls as the tool's name suggests; events are logged to the file NOTES."""
     note(f"started {os.getpid()}")
     for line in sys.stdin:
         request = json.loads(line)
@@ -258,7 +258,7 @@ def callee() -> None:
 
 
 def answer(request: Request, name: str, arguments: dict[str, Any]) -> None:
-    """Answer a call."""
+    """Answer a tool call."""
     results: dict[str, dict[str, object]] = {
         "good": {"content": [], "structuredContent": {"days": 3}, "unknown": [1]},
         "lie": {"content": [], "structuredContent": {"days": "three"}},
@@ -277,7 +277,7 @@ def answer(request: Request, name: str, arguments: dict[str, Any]) -> None:
 
 
 def text(words: str) -> dict[str, object]:
-    """Build a result of one text."""
+    """A tool result with one text."""
     return {"content": [{"type": "text", "text": words}]}
 
 
@@ -304,7 +304,7 @@ def talk(request: Request) -> None:
 
 
 def misbehave(request: Request) -> None:
-    """Do not answer."""
+    """Never answer; depending on the tool's name, flood or close stdout, or exit."""
     match request["params"]["name"]:
         case "flood":
             garbage()
@@ -317,14 +317,14 @@ def misbehave(request: Request) -> None:
 
 
 def note(line: str) -> None:
-    """Add a line to the notes, if there is a file for them."""
+    """Append a line to the file NOTES, if it is configured."""
     if path := os.environ.get("NOTES"):
         with Path(path).open("a") as file:
             file.write(f"{line}\n")
 
 
 def modern() -> None:
-    """Support only the protocol without a handshake."""
+    """Support only the newer protocol, which has no handshake."""
     for line in sys.stdin:
         request = json.loads(line)
         match request.get("method"):
@@ -338,7 +338,7 @@ def modern() -> None:
 
 
 def hints() -> dict[str, object]:
-    """Return the fields of every answer of the newer protocol."""
+    """The fields that every answer of the newer protocol has."""
     return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 

@@ -1,7 +1,7 @@
-"""A well-behaved MCP server on the SDK: ``sdk.py stdio``, or ``http`` or ``sse`` on a free port.
+"""A well-behaved MCP server, built on the SDK: ``sdk.py stdio``.
 
-Over HTTP its address is printed first. With ``TOKEN`` in the environment, only requests that carry
-it as a bearer token are let in.
+With ``http``, ``json`` or ``sse`` it serves on a free port and prints its address. With ``TOKEN``
+in the environment, requests without this bearer token are refused.
 """
 
 import os
@@ -29,7 +29,7 @@ def alerts(region: str) -> list[str]:
 
 
 def guarded(app: ASGIApp, token: str) -> ASGIApp:
-    """Let in only what carries the token."""
+    """Refuse requests without the token."""
 
     async def guard(scope: Scope, receive: Receive, send: Send) -> None:
         wanted = (b"authorization", f"Bearer {token}".encode())
@@ -43,7 +43,7 @@ def guarded(app: ASGIApp, token: str) -> ASGIApp:
 
 
 def serve(app: ASGIApp, path: str) -> None:
-    """Serve on a free port of this machine, and print the address."""
+    """Serve on a free local port, and print the address."""
     if token := os.environ.get("TOKEN"):
         app = guarded(app, token)
     with socket.socket() as listener:
