@@ -54,7 +54,7 @@ def fuzzy_matches(
     if not typed or not index.files:
         return
     least = max(0.0, 1.0 - threshold - _ROUNDING)
-    alike = _similarities(typed, index.vocabulary, least)
+    alike = _similarities(typed, index, least)
     shares = np.array([len(word) for word in typed], np.float32)
     shares /= shares.sum()
 
@@ -85,15 +85,15 @@ def _typed(query: str) -> list[str]:
     return sorted(telling, key=len, reverse=True)[:MAX_WORDS]
 
 
-def _similarities(typed: Sequence[str], vocabulary: Sequence[str], least: float) -> Scores:
-    """The similarity of each typed word with each word of a vocabulary; 0 below ``least``."""
-    alike = _osa(typed, vocabulary, least)
+def _similarities(typed: Sequence[str], index: WordIndex, least: float) -> Scores:
+    """The similarity of each typed word with each word of the index; 0 below ``least``."""
+    alike = _osa(typed, index.vocabulary, least)
     if least <= VARIANT_FACTOR:
         for beginning, similarity in zip(typed, alike, strict=True):
-            if len(beginning) >= MIN_PREFIX_LENGTH:
+            if len(beginning) >= MIN_PREFIX_LENGTH and beginning in index.text:
                 begun = [
                     number
-                    for number, word in enumerate(vocabulary)
+                    for number, word in enumerate(index.vocabulary)
                     if beginning in word and word.startswith(beginning)  # "in" is a quick filter
                 ]
                 similarity[begun] = np.maximum(similarity[begun], np.float32(VARIANT_FACTOR))

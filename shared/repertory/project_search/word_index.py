@@ -62,6 +62,7 @@ class WordIndex(msgspec.Struct, frozen=True):
     Attributes:
         files: The files, by row.
         vocabulary: The words, by number.
+        text: All words, one per line.
         columns: The words of each field.
         not_ascii: Whether a file has a word that is not ASCII, of which the vocabulary may lack
             parts.
@@ -69,6 +70,7 @@ class WordIndex(msgspec.Struct, frozen=True):
 
     files: Sequence[File]
     vocabulary: Sequence[str]
+    text: str
     columns: Mapping[Field, Column]
     not_ascii: NDArray[np.bool_]
 
@@ -80,7 +82,9 @@ class WordIndex(msgspec.Struct, frozen=True):
         longest = max(_RUN.findall(text), key=len, default="")
         if not longest or not longest.isascii():
             return self.files
-        holds = np.array([longest in word for word in self.vocabulary], np.bool_)
+        holds = np.zeros(len(self.vocabulary), np.bool_)
+        if longest in self.text:  # a misspelt word is not
+            holds[:] = [longest in word for word in self.vocabulary]
         may_contain = self.not_ascii.copy()
         for field in fields:
             column = self.columns[field]
@@ -89,7 +93,7 @@ class WordIndex(msgspec.Struct, frozen=True):
 
 
 _NO_WORDS = Column(np.zeros(0, np.int32), np.zeros(1, np.int64))
-_EMPTY = WordIndex((), (), dict.fromkeys(Field, _NO_WORDS), np.zeros(0, np.bool_))
+_EMPTY = WordIndex((), (), "", dict.fromkeys(Field, _NO_WORDS), np.zeros(0, np.bool_))
 
 
 class _Numbers(dict[str, int]):
@@ -136,7 +140,8 @@ class WordIndexer:
         not_ascii = [
             old.not_ascii[rows[file]] if file in rows else _has_other_words(file) for file in files
         ]
-        return WordIndex(files, list(self._numbers), columns, np.array(not_ascii, np.bool_))
+        words = [*self._numbers]
+        return WordIndex(files, words, "\n".join(words), columns, np.array(not_ascii, np.bool_))
 
     def _read(self, file: File, field: Field) -> Numbers:
         found = dict.fromkeys(words_of(getattr(file, field)))
