@@ -39,6 +39,7 @@ def test_valid_redis_urls_are_accepted(url: str) -> None:
         "redis://:secret@localhost:99999",
         "redis://:secret@localhost/database",
         "redis://:secret@[::1",
+        "redis://:secret@redis..example:6379",
         "redis://:secret@localhost?socket_timeout=secret",
         "redis://:secret@localhost?no_such_parameter=secret",
         "redis://:secret@localhost?max_connections=-1",

@@ -102,12 +102,13 @@ def _split(url: str) -> SplitResult:
         usable = (
             parts.scheme in ("redis", "rediss")
             and parts.hostname
+            and parts.hostname.encode("idna")
             and parts.port != 0
             and re.fullmatch(r"(/\d*)?", parts.path)
             # An "@" is here if a / ? or # in the password was not escaped.
             and "@" not in parts.query + parts.fragment
         )
-    except ValueError:  # half an IPv6 address, or an invalid port
+    except ValueError:  # half an IPv6 address, or an invalid host or port
         usable = False
     if not usable:
         raise ConfigurationError(
