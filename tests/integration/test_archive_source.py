@@ -200,6 +200,17 @@ def test_a_server_with_public_and_private_addresses_cannot_redirect_to_private_o
     urls.check_step("https://both.example/a", "https://inside.example/a")
 
 
+def test_a_redirect_to_a_name_whose_address_changes_is_refused(
+    web: Web, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The redirect's name is public when it is checked, and private when it is connected to."""
+    web.redirects = {"/start": url.replace("127.0.0.1", "localhost") + "/team.zip"}
+    resolve_names(monkeypatch, private="")
+    with pytest.raises(SourceError, match="on a private network"):
+        refreshed(built(tmp_path, type="archive", url=f"{url}/start"))
+    assert web.requests == ["/start"]
+
+
 def test_a_redirect_stays_encrypted() -> None:
     """A redirect from HTTPS to HTTP is refused."""
     following = vars(http)["_next"]
@@ -208,9 +219,19 @@ def test_a_redirect_stays_encrypted() -> None:
         following("https://93.184.216.34/a", "http://93.184.216.34/a")
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "10.1.2.3", "100.64.0.1", "169.254.169.254", "224.0.0.1"),
+        *("::1", "fd00::1", "fec0::1", "ff02::1"),
+        *("::ffff:10.0.0.1", "::ffff:100.64.0.1", "64:ff9b::a00:1", "2002:a00:1::"),
+    ],
+)
 def test_private_addresses_are_recognised(host: str) -> None:
-    """They are loopback addresses, private networks, and the metadata service of clouds."""
+    """They are loopback addresses, private networks, and the metadata service of clouds.
+
+    They may be inside IPv6 addresses, in several ways.
+    """
     assert urls.is_private(host)
     assert not urls.is_public(host)
     assert urls.is_public("93.184.216.34")

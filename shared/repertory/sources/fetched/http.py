@@ -13,7 +13,15 @@ import msgspec
 
 from repertory.addresses import DIRECT
 from repertory.errors import SourceError
-from repertory.sources.fetched.urls import check_step, is_http, shown
+from repertory.sources.fetched.urls import (
+    address_in,
+    check_step,
+    host_of,
+    is_global,
+    is_http,
+    is_public,
+    shown,
+)
 from repertory.text import one_line
 
 if TYPE_CHECKING:
@@ -76,7 +84,7 @@ def get(
             for _ in range(MAX_REDIRECTS + 1):
                 with client.stream(url, headers) as response:
                     if response.has_redirect_location:
-                        url = _next(url, response.headers["location"])
+                        url = client.next(url, response.headers["location"])
                         continue
                     if response.status_code == HTTPStatus.NOT_MODIFIED and validators:
                         return Response(validators=dict(validators), is_unchanged=True)
@@ -116,7 +124,7 @@ def moved(url: str, suffix: str, agent: str, is_cancelled: Callable[[], bool]) -
                     location = response.headers.get("location", "")
                     if not response.has_redirect_location or not location.endswith(suffix):
                         return url
-                url = _next(url + suffix, location).removesuffix(suffix)
+                url = client.next(url + suffix, location).removesuffix(suffix)
     except (httpx.HTTPError, httpx.InvalidURL, ValueError):
         client.check(url)
     return url
@@ -163,12 +171,18 @@ class _Client:
 
     A server may send its headers so slowly that the timeout of httpx never applies, so another
     thread closes the connection.
+
+    The address of a name may change between the check of a redirect and the connection, so the
+    address of the connection is checked, too. A proxy looks names up itself.
     """
 
     def __init__(self, is_cancelled: Callable[[], bool]) -> None:
         self._is_cancelled = is_cancelled
         self._deadline = time.monotonic() + TOTAL_TIMEOUT_S
         self._connection: socket.socket | None = None
+        self._url = ""
+        self._connects_to = ""  # a host: that of the URL, or a proxy
+        self._was_public = False  # whether a public server answered before
         self._is_over = threading.Event()
 
     def __enter__(self) -> Self:
@@ -194,6 +208,7 @@ class _Client:
             SourceError: Requests should end.
         """
         self.check(url)
+        self._url = url
         return self._client.stream("GET", url, headers=headers, extensions={"trace": self._note})
 
     def check(self, url: str) -> None:
@@ -205,10 +220,35 @@ class _Client:
                 f"{shown(url)} was not complete after {TOTAL_TIMEOUT_S:.0f} s; it was not fetched."
             )
 
+    def next(self, url: str, location: str) -> str:
+        """The target of a redirect; a SourceError if it is not followed."""
+        following = _next(url, location)
+        self._was_public |= is_public(host_of(url))
+        return following
+
     def _note(self, event: str, info: Mapping[str, Any]) -> None:
-        """Remember the connection of a request."""
+        """Remember the connection of a request, and check its address."""
+        if event.endswith("connect_tcp.started"):
+            self._connects_to = info["host"]
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._connection = info["return_value"].get_extra_info("socket")
+        if event.endswith("connect_tcp.complete"):
+            self._check_address(info["return_value"])
+
+    def _check_address(self, stream: Any) -> None:  # noqa: ANN401 - of httpcore
+        """Refuse a connection into a private network after a redirect of a public server."""
+        import httpx  # noqa: PLC0415 - only to fetch
+
+        if self._connects_to != httpx.URL(self._url).raw_host.decode("ascii"):
+            return  # a proxy
+        is_public = is_global(address_in(stream.get_extra_info("server_addr")[0]))
+        if self._was_public and not is_public:
+            stream.close()
+            raise SourceError(
+                f"A redirect leads to {shown(self._url)}, which is on a private network; it was "
+                "not fetched."
+            )
+        self._was_public |= is_public
 
     def _watch(self) -> None:
         while not self._is_over.wait(CHECK_INTERVAL_S):

@@ -13,6 +13,7 @@ from repertory.sources.mcp.variables import names_in
 from repertory.text import one_line
 
 _URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s'\"]+")
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -88,12 +89,25 @@ def is_public(host: str) -> bool:
     if not host:
         return False
     found = addresses_of(host)
-    return not found or any(address.is_global for address in found)
+    return not found or any(map(is_global, found))
 
 
 def is_private(host: str) -> bool:
     """Whether a host is this machine (an empty name) or has a non-public address."""
-    return not host or not all(address.is_global for address in addresses_of(host))
+    return not host or not all(map(is_global, addresses_of(host)))
+
+
+def is_global(address: Address) -> bool:
+    """Whether an address is public, and so is an IPv4 address in it that gateways deliver to."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if address in _NAT64:
+            inner = ipaddress.IPv4Address(address.packed[-4:])
+        if inner is not None:
+            address = inner
+        elif address.is_site_local:
+            return False
+    return address.is_global and not address.is_multicast
 
 
 def addresses_of(host: str) -> list[Address]:
@@ -102,4 +116,9 @@ def addresses_of(host: str) -> list[Address]:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return []
-    return [ipaddress.ip_address(str(address[0]).partition("%")[0]) for *_, address in found]
+    return [address_in(str(address[0])) for *_, address in found]
+
+
+def address_in(text: str) -> Address:
+    """The address in a socket's name of a machine, which may also name a network interface."""
+    return ipaddress.ip_address(text.partition("%")[0])
