@@ -161,6 +161,36 @@ def test_plugins_of_other_repositories_are_fetched(repository: Repository, tmp_p
         assert "The plugin latest was not fetched" in str(sources[0].scan().problems)
 
 
+def test_the_size_of_all_plugins_together_is_limited_over_several_fetches(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unchanged plugins count, too; the old content of a plugin that becomes too large stays."""
+    names = ("first", "second")
+    others = {name: Repository(tmp_path / "elsewhere" / name) for name in names}
+    for name, other in others.items():
+        other.commit({f"skills/{name}/SKILL.md": SKILL.format(name)})
+    size = 2 * len(SKILL.format("second")) + 1_000
+    monkeypatch.setattr("repertory.sources.marketplace.fetcher.MAX_SIZE", size)
+    with Web(tmp_path / "elsewhere").published() as url:
+        plugins = [
+            {"name": name, "source": {"source": "url", "url": f"{url}/git/{name}/.git"}}
+            for name in names
+        ]
+        repository.commit({LISTING: marketplace(*plugins)})
+        sources = marketplace_of(repository, tmp_path)
+        expected = {f"acme/{name}/{name}" for name in names}
+        assert refreshed(sources) == expected
+        problems = []
+        for name, other in others.items():
+            other.commit({"large.md": "x" * 900, f"skills/more-{name}/SKILL.md": "x"})
+            refreshed(sources)
+            problems.append(str(sources[0].scan().problems))
+        assert "all plugins together" not in problems[0]
+        assert "The plugin second was not fetched: all plugins together have" in problems[1]
+        assert expected <= ids(sources)
+        assert "acme/second/more-second" not in ids(sources)
+
+
 @pytest.mark.parametrize("is_pinned", [False, True])
 def test_another_folder_of_a_repository_is_fetched(
     repository: Repository, tmp_path: Path, is_pinned: bool

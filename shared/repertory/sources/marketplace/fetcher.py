@@ -122,7 +122,8 @@ class MarketplaceFetcher(Fetcher):
         self, plugins: Sequence[Plugin], into: Path, last: State
     ) -> list[tuple[Plugin, Fetched | SourceError | None]]:
         """Fetch plugins from other repositories, each with its result; see ``_plugin``."""
-        self._size = 0
+        before = into.parent / CURRENT
+        self._size = sum(_size_of(before / _folder_of(plugin)) for plugin in plugins)
         with ThreadPoolExecutor(CONCURRENCY, thread_name_prefix="plugin") as pool:
             try:
                 found = pool.map(lambda plugin: self._plugin(plugin, into, last), plugins)
@@ -144,7 +145,7 @@ class MarketplaceFetcher(Fetcher):
             part = GitFetcher(where.url, protocol, where.ref, where.folder)
             part.cancelled = self.cancelled
             found = self._fetched(part, folder, into, last)
-            if found and self._is_too_much(into / folder):
+            if found and self._is_too_much(into / folder, into.parent / CURRENT / folder):
                 shutil.rmtree(into / folder)
                 raise SourceError(f"all plugins together have more than {MAX_SIZE:,} bytes.")
         except OSError as error:  # other plugins are still fetched
@@ -155,11 +156,19 @@ class MarketplaceFetcher(Fetcher):
             return error
         return found
 
-    def _is_too_much(self, folder: Path) -> bool:
-        size = sum(path.stat().st_size for path in folder.rglob("*"))
+    def _is_too_much(self, new: Path, old: Path) -> bool:
+        """Whether a plugin makes all plugins together too large, instead of its old content."""
+        more = _size_of(new) - _size_of(old)
         with self._lock:
-            self._size += size
-            return self._size > MAX_SIZE
+            if self._size + more > MAX_SIZE:
+                return True
+            self._size += more
+            return False
+
+
+def _size_of(folder: Path) -> int:
+    """The size of all files of a folder; 0 if it is missing."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _folder_of(plugin: Plugin) -> str:
