@@ -40,6 +40,7 @@ from repertory.workspace import SHOWN, directory_key, owners
 GRACE_S = 60.0  # newer files are kept: another process may be about to use them
 
 _NOTE = re.compile(r"[0-9a-f]{16}\.json")
+_OLD_RECORD = re.compile(r"[0-9a-f]{16}\.seen")  # of 0.2: what a command had read
 
 
 class Kind(StrEnum):
@@ -209,6 +210,9 @@ def _leftovers(data: Path, now: float) -> Iterator[Unused]:
             yield _unused(Kind.LEFTOVER, path)
     for path in (*data.glob("vectors.sqlite.corrupt-*"), *left_by_backups(data, now)):
         yield _unused(Kind.LEFTOVER, path)
+    for path in (data / "workspaces").glob("*.seen"):
+        if _OLD_RECORD.fullmatch(path.name):
+            yield _unused(Kind.LEFTOVER, path)
     for path in (*_unfinished(data), *(data / "models").rglob("*.partial")):
         if _is_old(path, now):
             yield _unused(Kind.LEFTOVER, path)

@@ -154,7 +154,10 @@ def test_an_index_of_an_unknown_directory_stays(data: Path, project: Path) -> No
 
 
 def test_the_remains_of_killed_processes_are_removed(data: Path, project: Path) -> None:
-    """They are old unfinished files, corrupt caches that were set aside, and notes of servers."""
+    """They are old unfinished files, corrupt caches that were set aside, and notes of servers.
+
+    The records of read files by release 0.2 are removed, too.
+    """
     index(project)
     write_atomically(data / "keys" / "0123456789abcdef.json", b"[]")
     remains = {
@@ -167,6 +170,7 @@ def test_the_remains_of_killed_processes_are_removed(data: Path, project: Path) 
         "collections/.copy-z/segment",
         "keywords/repertory_0123456789abcdef_x-r1_g1.keywords",
         "servers/0123456789abcdef.json",
+        "workspaces/0123456789abcdef.seen",
     }
     for name in remains:
         write(data / name, "{}")

@@ -112,6 +112,7 @@ EXAMPLES = {
     "repertory.sources.reading.markdown._LINK": ["[a b](https://c/d)", "![a](b)"],
     "repertory.sources.reading.markdown._QUOTE": ["> a", "> [!NOTE]"],
     "repertory.cleaning._NOTE": ["0123456789abcdef.json"],
+    "repertory.cleaning._OLD_RECORD": ["0123456789abcdef.seen"],
     "repertory.embedding.folder._BGE_ENGLISH": ["bge-small-en x"],
     "repertory.files.UNFINISHED": [".a.0123456789abcdef.tmp"],
     "repertory.formats.signatures._NAME": ["关键词"],
