@@ -13,7 +13,7 @@ from repertory.compose import Parts
 from repertory.errors import StoreError
 from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.job import JobQueue
-from repertory.local import available, read_or_none
+from repertory.local import read_or_none
 from repertory.search.live import LiveSearch
 from repertory.stats import (
     SILENCE_S,
@@ -149,12 +149,12 @@ class Service(ServedIndex):
         return count
 
     @override
-    def _waiting(self, troubles: list[str]) -> Mapping[str, int]:
-        return available(self._queue.waiting, troubles) or {}
+    def _waiting(self) -> Mapping[str, int]:
+        return self._queue.waiting()
 
     @override
-    def _taken(self) -> int | None:
-        return read_or_none(self._queue.taken)
+    def _taken(self) -> int:
+        return self._queue.taken()
 
     @override
     def _silent(self, workers: Mapping[str, Mapping[str, Any]], watch: WatchStatus) -> list[str]:

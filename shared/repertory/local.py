@@ -242,9 +242,12 @@ class Local(Backend, abc.ABC):
         reports = available(coordination.status.reports, troubles)
         watch = WatchStatus.read(reports or {}) or WatchStatus()
         workers = {name: one for name, one in (reports or {}).items() if name != WATCH}
-        failed = available(coordination.failures.count, troubles)
-        waiting, taken = self._waiting(troubles), self._taken()
-        lease = read_or_none(coordination.lease.holders) or Holders()
+        # A silent Redis delays each read by its timeout, so only one read waits for it.
+        read = _nothing if reports is None else available
+        failed = read(coordination.failures.count, troubles)
+        waiting = read(self._waiting, troubles) or {}
+        taken = read(self._taken, troubles)
+        lease = read(coordination.lease.holders, troubles) or Holders()
         if reports is not None:
             troubles += self._silent(workers, watch)
         if watch.error:
@@ -286,7 +289,7 @@ class Local(Backend, abc.ABC):
             errors=len(problems) + watch.errors,
             warnings=watch.warnings,
             watch=_watch(watch, lease) if watch.at else None,
-            counters=read_or_none(coordination.status.counters) or {},
+            counters=read(coordination.status.counters, []) or {},
         )
 
     @property
@@ -323,12 +326,12 @@ class Local(Backend, abc.ABC):
         if self._has_calls:
             self._calls.close()
 
-    def _waiting(self, _troubles: list[str]) -> Mapping[str, int]:
+    def _waiting(self) -> Mapping[str, int]:
         """The number of waiting jobs by queue; none wait between two commands."""
         return {"saves": 0, "builds": 0}
 
-    def _taken(self) -> int | None:
-        """The number of jobs that workers are doing; None while the queue is unavailable."""
+    def _taken(self) -> int:
+        """The number of jobs that workers are doing."""
         return 0
 
     def _silent(self, _workers: Mapping[str, Any], _watch: WatchStatus) -> list[str]:
@@ -387,6 +390,11 @@ def available(read: Callable[[], T], troubles: list[str]) -> T | None:
     except StoreError as error:
         troubles.append(str(error))
         return None
+
+
+def _nothing(_read: Callable[[], T], _troubles: list[str]) -> T | None:
+    """None, instead of what can be read."""
+    return None
 
 
 def read_or_none(read: Callable[[], T]) -> T | None:

@@ -123,6 +123,24 @@ def test_jobs_that_a_full_queue_refused_are_sent_soon(team: SteeredTeam) -> None
     assert len(team.indexed()) == 41
 
 
+def test_a_queue_that_stays_full_is_logged_once_a_minute(
+    team: SteeredTeam, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Between two attempts to send, the coordinator succeeds, because it reads the store first."""
+    (folder,) = team.folders
+    folder.write("b")
+    team.queue.room = 0
+    team.scan()
+    failures = 0
+    for _ in range(100):
+        team.tick(POLL_INTERVAL_S * 1.5)
+        team.tick(POLL_INTERVAL_S / 2)
+        failures += bool(team.coordinator.failure)
+    logged = [record for record in caplog.records if record.message == "coordinator_waits"]
+    assert failures < 100
+    assert len(logged) == 2
+
+
 def test_an_older_write_does_not_confirm_a_newer_one(team: SteeredTeam) -> None:
     """The second of two saves of an item is lost; it stays pending and is sent again."""
     (folder,) = team.folders

@@ -1,7 +1,6 @@
 """Requests to a Qdrant server, its errors, and the strictness of the stand-in."""
 
 import contextlib
-import datetime
 import json
 import socket
 import ssl
@@ -13,11 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import NameOID
 
 from repertory.catalogue.item import item_key
 from repertory.errors import StoreError
@@ -27,12 +21,11 @@ from repertory.index.qdrant_collection import QdrantCollection
 from repertory.index.qdrant_connection import NEWEST_SERVER, QdrantServer
 from repertory.index.qdrant_requests import Answer, Direct, Node, Request
 from repertory.index.vectors import Filter
+from tests.support.certificates import self_signed
 from tests.support.points import DIMENSION, direction, item_of, point
 from tests.support.qdrant import QdrantProcess
 from tests.support.qdrant_http import RefusedError, ask
 from tests.support.qdrant_server import QdrantStandIn
-
-DAY = datetime.timedelta(days=1)
 
 
 def test_only_sections_that_exist_are_deleted() -> None:
@@ -231,20 +224,6 @@ def test_the_timeout_of_a_large_write_applies_to_each_part(monkeypatch: pytest.M
         large.record["text"] = "x" * (1 << 23)
         collection.upsert([large])
         assert collection.records([item_key("a")])["a"] == large.record
-
-
-def self_signed(folder: Path) -> ssl.SSLContext:
-    """The TLS context of a server with a self-signed certificate."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + DAY)
-    file = folder / "own.pem"
-    encoded = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    file.write_bytes(encoded + made.sign(key, SHA256()).public_bytes(Encoding.PEM))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(file)
-    return context
 
 
 def test_a_large_write_is_sent_again_if_a_tls_connection_was_closed(

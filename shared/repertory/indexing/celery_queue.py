@@ -6,11 +6,14 @@ Tasks are called by name, so this module does not need the workers' code.
 import json
 import time
 from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlsplit
 
 from celery import Celery
 from kombu import Queue
 from kombu.exceptions import OperationalError
 from redis import ConnectionError  # noqa: A004 - the client's, which ``translated`` knows
+from redis.connection import parse_url
 from typing_extensions import override
 
 from repertory.catalogue.views import RECIPE
@@ -62,8 +65,10 @@ def renewed_at() -> float:
 def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
     """The Celery application with Repertory's configuration. It does not connect yet."""
     keys = [redis_key(queue, namespace) for queue in QUEUES]
-    app = Celery("repertory", broker=redis_url, set_as_current=False)
+    broker, tls = _broker(redis_url)
+    app = Celery("repertory", broker=broker, set_as_current=False)
     app.conf.update(
+        broker_use_ssl=tls,
         task_queues=[Queue(key, routing_key=key) for key in keys],
         # No exchange, because its bindings would be lost if Redis is flushed.
         task_default_exchange="",
@@ -104,6 +109,18 @@ def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
         },
     )
     return app
+
+
+def _broker(redis_url: str) -> tuple[str, dict[str, Any] | None]:
+    """The server's URL without parameters, and the TLS options, both as the Redis client has them.
+
+    Kombu fails on parameters that it does not know, checks certificates only if they are required,
+    and with the workers' transport it does not use TLS because of the URL alone.
+    """
+    parts, options = urlsplit(redis_url), parse_url(redis_url)
+    url = parts._replace(path=f"/{options.get('db', 0)}", query="").geturl()
+    given = {name: value for name, value in options.items() if name.startswith("ssl_")}
+    return url, {"ssl_cert_reqs": "required", **given} if parts.scheme == "rediss" else None
 
 
 def _is_request(message: bytes | str, task_id: str) -> bool:

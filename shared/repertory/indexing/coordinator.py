@@ -34,6 +34,7 @@ from repertory.stats import LATE_S, SourceState, WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
 RETIRE_INTERVAL_S = 5.0  # between two checks for unused collections
+LOG_INTERVAL_S = 60.0  # between two log lines about a failure that comes and goes
 LOST_AFTER_S = 15.0  # after which a sent item may count as lost
 MAX_PENDING = 2_000  # pending items; the limit bounds the queue's memory
 KEEP_UNUSED_S = 7 * 86_400.0
@@ -96,6 +97,7 @@ class Coordinator:
         self._is_fast = False  # whether a search of the build was fast at the last check
         self._offers_nothing = False  # whether a build is not published because it is empty
         self.failure: StoreError | None = None
+        self._logged = ("", float("-inf"))  # the last logged failure, and when
 
     def adopt(self, catalogue: Catalogue) -> None:
         """Follow another configuration; scans of unchanged sources stay valid."""
@@ -142,8 +144,7 @@ class Coordinator:
                 self._trace.compared()
             self.failure = None
         except StoreError as error:
-            if str(self.failure) != str(error):
-                _log.warning("coordinator_waits", extra={"error": str(error)})
+            self._log_failure(str(error))
             self.failure = error.with_traceback(None)  # free the frames; it may be kept for long
 
     @property
@@ -260,6 +261,13 @@ class Coordinator:
             searched.has_backlog
             or any(one.queue == QueueName.BUILDS for one in searched.pending.values())
         )
+
+    def _log_failure(self, error: str) -> None:
+        """Log why a tick failed, but a reason that comes and goes only at intervals."""
+        now, (logged, at) = self._clock(), self._logged
+        if str(self.failure) != error and (logged != error or now - at >= LOG_INTERVAL_S):
+            _log.warning("coordinator_waits", extra={"error": error})
+            self._logged = (error, now)
 
     def _tick(self, now: float) -> None:
         # Without a target, poll at every tick, because a worker may have just created it.

@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 from repertory.catalogue.item import Item, Kind
 from repertory.coordination.deltas import MemoryDeltas
 from repertory.coordination.failures import Failure
+from repertory.errors import StoreError
 from repertory.indexing import verification
 from repertory.indexing.collection_names import next_alias
 from repertory.indexing.job import Job, jobs
@@ -101,6 +102,31 @@ def test_repairs_of_a_verification_are_reported(
         assert client.get("/items/project/missed").status_code == 200
         assert client.get("/stats").json()["verification"]["at"] > 0
         assert metrics(client)["repertory_repaired_items_total"] == 1
+
+
+@pytest.mark.parametrize("path", ["/stats", "/metrics"])
+def test_the_status_waits_for_a_silent_redis_only_once(
+    server: RunningService, client: TestClient, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """Each read would wait for its timeout, and Prometheus would not wait for all of them."""
+    service, reads = server.service, []
+
+    def silent() -> None:
+        reads.append("one")
+        raise StoreError("The Redis cannot be reached.")
+
+    coordination = service.parts.coordination
+    for part, name in (
+        (coordination.status, "reports"),
+        (coordination.status, "counters"),
+        (coordination.failures, "count"),
+        (coordination.lease, "holders"),
+        (service._queue, "waiting"),
+        (service._queue, "taken"),
+    ):
+        monkeypatch.setattr(part, name, silent)
+    assert client.get(path).status_code == 200
+    assert reads == ["one"]
 
 
 def test_metrics_have_the_prometheus_format(client: TestClient) -> None:
