@@ -36,6 +36,7 @@ def test_every_known_skill_root_of_a_project_and_a_home_is_found(tmp_path: Path)
     ]
     names = [entry["name"] for entry in found]
     assert {"project", "project-claude", "user-claude", "user-copilot"} <= set(names)
+    assert {"project-opencode-skill", "user-config-opencode-skill"} <= set(names)
     assert len(set(names)) == len(names)
 
 

@@ -43,6 +43,15 @@ def test_every_parameter_is_described() -> None:
                 assert parameter["in"] == "path" or parameter["description"], (path, parameter)
 
 
+def test_json_is_the_first_media_type() -> None:
+    """Many client generators read only the first media type of an answer."""
+    for path, methods in json.loads(DOCUMENT.read_text("utf-8"))["paths"].items():
+        for one in methods.values():
+            for response in one["responses"].values():
+                first, *others = response["content"]
+                assert not others or first == "application/json", path
+
+
 def test_every_named_type_is_described(page: str) -> None:
     """Each link leads to a heading on the page."""
     headings = {title.lower() for title in re.findall(r"^### (\w+)$", page, re.MULTILINE)}

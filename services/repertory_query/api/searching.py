@@ -184,11 +184,7 @@ def _object(form: Format, **properties: Schema) -> Schema:
 
 
 _LIST: Schema = {"type": "array", "items": {"type": "object"}}
-_FORMATS: Mapping[str, Schema] = {  # the answers in other formats, by media type
-    "text/markdown": {
-        "type": "string",
-        "description": "With `format=markdown`, and with `format=types`: a table and a module.",
-    },
+_FORMATS: Mapping[str, Schema] = {  # by media type; many client generators read only the first
     JSON: {
         "anyOf": [
             _object(
@@ -204,5 +200,9 @@ _FORMATS: Mapping[str, Schema] = {  # the answers in other formats, by media typ
                 tools=_LIST,
             ),
         ]
+    },
+    "text/markdown": {
+        "type": "string",
+        "description": "With `format=markdown`, and with `format=types`: a table and a module.",
     },
 }

@@ -42,14 +42,15 @@ PROJECT_ROOTS = (
     ".agents/skills",
     *_OWN_ROOTS,
     *(".cortex/skills", ".crush/skills", ".devin/skills", ".github/skills", ".kimchi/skills"),
-    *(".pi/skills", ".posit/assistant/skills", ".tabnine/agent/skills"),
+    *(".opencode/skill", ".pi/skills", ".posit/assistant/skills", ".tabnine/agent/skills"),
     *("agent/skills", "skills"),
 )
 HOME_ROOTS = (
     ".agents/skills",
     *_OWN_ROOTS,
     *(".config/agents/skills", ".config/crush/skills", ".config/devin/skills"),
-    *(".config/goose/skills", ".config/kimchi/harness/skills", ".config/opencode/skills"),
+    *(".config/goose/skills", ".config/kimchi/harness/skills"),
+    *(".config/opencode/skills", ".config/opencode/skill"),
     *(".codeium/windsurf/skills", ".deepagents/agent/skills", ".gemini/antigravity/skills"),
     *(".pi/agent/skills", ".posit/assistant/skills", ".snowflake/cortex/skills"),
     *(".tabnine/agent/skills",),
