@@ -68,6 +68,9 @@ def _run() -> int | str | None:
     try:
         return app(prog_name="repertory", standalone_mode=False) or ExitCode.DONE
     except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # Typer made it exit code 1
+            gone = terminal.reader_has_gone()
+            return ExitCode.DONE if gone else _explained(end.__context__)
         return end.code
     except (KeyboardInterrupt, typer.Abort):  # outside of Typer's handling, or at a prompt
         return ExitCode.INTERRUPTED

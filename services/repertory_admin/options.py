@@ -124,12 +124,7 @@ def with_flags(function: Callable[..., None], fields: Iterable[str]) -> Callable
         flags = {option.name: given.pop(option.name) for option in shared}
         logs.begin(bool(flags.pop("verbose")))
         terminal.be_quiet(quiet=bool(flags.pop("quiet")))
-        try:
-            function(flags=flags, **given)
-        except BrokenPipeError:  # before Typer turns it into an error
-            if not terminal.reader_has_gone():
-                raise
-            raise typer.Exit from None
+        function(flags=flags, **given)
 
     run.__doc__ = function.__doc__
     run.__name__ = function.__name__

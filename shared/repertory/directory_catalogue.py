@@ -221,7 +221,7 @@ class DirectoryCatalogue:
             return ""
         return (
             f"{self._settings.file} was found, and a source leads to {one_line(str(path))}, which "
-            f"is outside of its folder and was not read; run '{self._settings.to_trust}' to allow "
+            f"is outside of its folder and was not read; run `{self._settings.to_trust}` to allow "
             "it."
         )
 
@@ -236,7 +236,7 @@ class DirectoryCatalogue:
         where = place_of(one.entry)
         return (
             f"{one.file} was found, and a source is {where}, which was not fetched; run "
-            f"'{self._settings.to_trust}' to allow it."
+            f"`{self._settings.to_trust}` to allow it."
         )
 
     def _note_fetched(self, catalogue: "Catalogue") -> None:

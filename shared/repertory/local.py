@@ -252,10 +252,10 @@ class Local(Backend, abc.ABC):
             troubles += self._silent(workers, watch)
         if watch.error:
             troubles.append(watch.error)
-        if watch.configuration_error:
-            troubles.append(
-                f"{watch.configuration_error} The last valid configuration stays active."
-            )
+        invalid = watch.configuration_error
+        # A problem concerns a discovered file; everything else is adopted.
+        if invalid and all(one.message != invalid for one in watch.problems):
+            troubles.append(f"{invalid} The last valid configuration stays active.")
         engine = read_or_none(lambda: live.engine)
         stored = engine.collection if engine else None
         collection = stored.name if stored else watch.collection

@@ -108,7 +108,7 @@ def about_withheld(settings: Settings) -> tuple[str, ...]:
     what = cut(one_line(", ".join(settings.withheld)), MAX_REASON_LENGTH)
     return (
         f"{settings.file} is not trusted, so these parts of it have no effect: {what}. Run "
-        f"'{settings.to_trust}' to allow them.",
+        f"`{settings.to_trust}` to allow them.",
     )
 
 

@@ -297,8 +297,9 @@ def _still_building(build: Building, *, is_same: bool) -> str:
             "be missing in this one; run `repertory index`."
         )
     return (
-        f"The sources have changed, so a new index is being built. {missing}, and the latest "
-        "changes are not searchable yet; run `repertory index`."
+        f"The sources have changed, so each search continues a new index, in which {missing}. "
+        "Until it is complete, the old index answers, without the latest changes; "
+        "`repertory index` completes it."
     )
 
 

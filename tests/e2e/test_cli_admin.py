@@ -301,6 +301,14 @@ def test_config_check_reports_problems(cli: Cli, project: Path, text: str, part:
     assert len(done.stdout.splitlines()) == 1
 
 
+def test_a_configuration_without_sources_is_valid(cli: Cli, project: Path) -> None:
+    """The sources are discovered then, so the check does not count none."""
+    (project / "repertory.toml").write_text("[search]\nlimit = 4\n", "utf-8")
+    done = cli.run(project, "config", "check")
+    said = "./repertory.toml is valid: it names no source, so they are discovered.\n"
+    assert (done.returncode, done.stdout) == (0, said)
+
+
 @pytest.mark.parametrize("command", ["index", "search x", "stats", "doctor", "config show"])
 def test_a_broken_configuration_is_exit_code_2(cli: Cli, project: Path, command: str) -> None:
     """Every command names the file and stops."""

@@ -300,10 +300,11 @@ def test_an_unknown_model_degrades_the_search_and_leaves_no_index(own: Cli, proj
 def test_a_substituted_model_is_announced_once(own: Cli, project: Path) -> None:
     """Only the first run says, in a short line, that an installed model is used."""
     first, second = own.run(project, "index"), own.run(project, "index")
-    words = "from the installed package"
+    words = "is used instead of"
 
     [line] = [line for line in first.stderr.splitlines() if words in line]
     assert len(line) <= 160
+    assert line.endswith("because HF_HUB_OFFLINE is set.")
     assert words not in second.stdout + second.stderr
 
 

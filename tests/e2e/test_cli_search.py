@@ -289,10 +289,11 @@ def test_no_cache_keeps_nothing(cli: Cli, project: Path) -> None:
     assert cli.run(project, "stats").returncode == 4
 
 
-def test_a_closed_pipe_ends_a_command_silently(cli: Cli, indexed: Path) -> None:
-    """When the reader exits, the command ends without a message."""
+@pytest.mark.parametrize("call", ["items list --output json", "--help", "search --help"])
+def test_a_closed_pipe_ends_a_command_silently(cli: Cli, indexed: Path, call: str) -> None:
+    """When the reader exits, the command ends without a message, as done."""
     process = subprocess.Popen(
-        [*COMMAND, "items", "list", "--output", "json"],
+        [*COMMAND, *call.split()],
         cwd=indexed,
         env=cli.environment,
         stdout=subprocess.PIPE,
@@ -304,6 +305,7 @@ def test_a_closed_pipe_ends_a_command_silently(cli: Cli, indexed: Path) -> None:
     assert process.stderr
     with process, process.stderr:
         assert process.stderr.read() == ""
+    assert process.returncode == 0
 
 
 def in_shell(cli: Cli, folder: Path, line: str) -> subprocess.CompletedProcess[str]:

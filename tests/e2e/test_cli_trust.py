@@ -71,7 +71,7 @@ def test_the_command_of_the_notice_trusts_the_configuration(own: Cli, project: P
         "skills/bread-baking"
     )
     [notice] = before["notices"]
-    program, *words = shlex.split(notice.partition("run '")[2].partition("' to allow")[0])
+    program, *words = shlex.split(notice.partition("run `")[2].partition("` to allow")[0])
     assert program == "repertory"
 
     trusted = own.run(project, *words)

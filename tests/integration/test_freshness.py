@@ -425,7 +425,8 @@ def test_a_new_source_delays_changes_for_a_few_searches_only(project: Path) -> N
             break
     assert (found[0], notices) == ("project/sails", ())
     total = 10 * BATCH_SIZE + 5
-    assert f"{total - 1} of {total} items are missing" in said[0]
+    assert f"a new index, in which {total - 1} of {total} items are missing" in said[0]
+    assert "the old index answers, without the latest changes" in said[0]
 
 
 def test_a_source_of_one_file_is_followed(project: Path) -> None:

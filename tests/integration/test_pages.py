@@ -189,6 +189,19 @@ def test_the_home_page_and_the_catalogue_show_problems_of_sources(
         assert "The source team could not be read: team is missing." in reading
 
 
+def test_many_notices_take_two_lines(
+    server: RunningService, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first is shown, so that the results remain in view; the others can be opened."""
+    notices = tuple(f"The source s{n} could not be read." for n in range(3))
+    monkeypatch.setitem(vars(server.service.engine), "notices", notices)
+    shown, closed = client.get("/?q=rotate").text.split('<details class="notice">')
+    assert notices[0] in shown
+    assert not [one for one in notices[1:] if one in shown]
+    assert "<summary>2 more notices</summary>" in closed
+    assert all(closed.count(one) == 1 for one in notices[1:])
+
+
 def test_a_notice_appears_once_and_shows_commands_as_code(
     server: RunningService, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

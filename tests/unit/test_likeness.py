@@ -15,7 +15,10 @@ from tests.support.builders import Folder, tool
 def test_a_tool_with_the_name_of_another_servers_tool_is_found() -> None:
     """The spelling of the name does not matter; the later tool is reported."""
     items = [tool("git__create_issue"), tool("gut__createIssue"), tool("git__list_issues")]
-    said = "gut__createIssue has the same name as git__create_issue, a tool of another server."
+    said = (
+        "gut__createIssue has the same name as git__create_issue, a tool of another server; check "
+        "that both are wanted."
+    )
     assert likenesses(items) == ({"gut__createIssue": said}, 0)
 
 

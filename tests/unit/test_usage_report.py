@@ -239,6 +239,13 @@ def test_items_that_are_hard_to_distinguish_are_listed() -> None:
     }
 
 
+def test_copies_of_a_tool_are_listed_once() -> None:
+    """That their names are equal is not reported again."""
+    text = "Move a message to the archive folder of its mailbox"
+    found = reported([], tool("mail__archive", text), tool("post__archive", text))
+    assert [one.items for one in found.alike] == [["mail__archive", "post__archive"]]
+
+
 @laws
 @given(st.lists(st.sets(st.sampled_from(list("bcdfghjklmnp")), min_size=5), max_size=8))
 @example([{*"bcdfghjklm"}, {*"dfghjklm"}])  # the first's two rarest terms are not in the second

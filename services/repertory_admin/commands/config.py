@@ -144,8 +144,9 @@ def check(flags: Flags) -> None:
     for reason in (*workspace.notices, *workspace.sources.withheld()):
         terminal.show_text(reason)
     number = len(settings.sources) + len(settings.added)
+    named = counted(number, "source") if number else "it names no source, so they are discovered"
     terminal.say(
-        f"{short_path(str(settings.file))} is valid: {counted(number, 'source')}."
+        f"{short_path(str(settings.file))} is valid: {named}."
         if settings.file
         else "There is no repertory.toml. The sources that are discovered here are valid."
     )

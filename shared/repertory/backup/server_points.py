@@ -40,7 +40,8 @@ def points(settings: Settings, collection: str) -> Iterator[Point]:
         except httpx.HTTPError as error:
             raise StoreError(f"The server at {note.url} ended meanwhile ({error}).") from error
     raise StoreBusyError(
-        f"{collection} is in use by another process; wait until it has finished, and try again."
+        f"Another command uses the index {collection}, perhaps in another directory; wait until it "
+        "has finished, and try again."
     )
 
 

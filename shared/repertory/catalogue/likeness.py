@@ -17,6 +17,8 @@ MAX_LENGTH = 64
 MAX_COMPARED = 20  # names compared with each name, of those that share all letters except one
 MAX_FOUND = 100
 
+CHECK = "check that both are wanted"
+
 Tool = tuple[str, str, str]  # id, server, name
 
 
@@ -73,11 +75,12 @@ def _found(tools: tuple[Tool, ...]) -> tuple[tuple[tuple[str, str], ...], int]:
 
 
 def _same_name(tool: str, other: str) -> str:
-    return f"{tool} has the same name as {other}, a tool of another server."
+    return f"{tool} has the same name as {other}, a tool of another server; {CHECK}."
 
 
 def _near_name(tool: str, other: str) -> str:
-    return f"The name of {tool} differs by one letter from that of {other}, of another server."
+    similar = f"The name of {tool} differs by one letter from that of {other}"
+    return f"{similar}, of another server; {CHECK}."
 
 
 def _same(tools: tuple[Tool, ...]) -> Iterator[tuple[str, str]]:

@@ -225,8 +225,8 @@ def _from_package(found: packages.Packaged, asked: Model | None, reason: str) ->
     notice = ""
     if asked and asked != model:
         notice = (
-            f"{model.id} from the installed package {found.package.name} is used instead of "
-            f"{asked.id}, which is unavailable: {reason}."
+            f"The installed model {model.id} is used instead of {asked.id}, which is unavailable: "
+            f"{reason}."
         )
     return WeightFiles(
         model=model,

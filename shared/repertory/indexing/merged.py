@@ -133,8 +133,8 @@ def _unused(rule: Rule) -> Problem:
 def _withheld(rule: Rule) -> Problem:
     message = (
         f"{rule.place} is about {rule.item!r}, which is also an item outside of its folder. A "
-        "discovered file may change only the items of its own folder. Run 'repertory config trust "
-        f"{shlex.quote(rule.file)}' to allow more."
+        "discovered file may change only the items of its own folder. Run `repertory config trust "
+        f"{shlex.quote(rule.file)}` to allow more."
     )
     return Problem(severity=Severity.WARNING, message=message)
 

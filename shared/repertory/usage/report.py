@@ -211,7 +211,8 @@ def _never_used(
 
 
 def _alike(entries: Sequence[Entry], found: Counter[str]) -> Iterator[ItemFinding]:
-    for ids in similar_items.copies(entries):
+    copies = similar_items.copies(entries)
+    for ids in copies:
         yield ItemFinding(
             items=ids,
             found=found[ids[0]],
@@ -224,10 +225,10 @@ def _alike(entries: Sequence[Entry], found: Counter[str]) -> Iterator[ItemFindin
             advice="Their descriptions are nearly the same: say in each what only it does, or name "
             "one in `deprecated_by` of the other.",
         )
+    told = {item for ids in copies for item in ids}
     for item, why in likenesses(entries)[0].items():
-        yield ItemFinding(
-            items=[item], found=found[item], advice=f"{why} Check that both are wanted."
-        )
+        if item not in told:
+            yield ItemFinding(items=[item], found=found[item], advice=why)
 
 
 def _shadowed(

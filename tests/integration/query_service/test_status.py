@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
@@ -20,7 +21,8 @@ from repertory.indexing import verification
 from repertory.indexing.collection_names import next_alias
 from repertory.indexing.job import Job, jobs
 from repertory.search.engine import SearchEngine
-from repertory.stats import Lengths, Rebuild, Stats
+from repertory.sources.source import error
+from repertory.stats import Lengths, Rebuild, Stats, WatchStatus, report_watch
 from repertory_query import served_index
 from repertory_query.app import create_app
 from repertory_query.pool import Pool
@@ -49,6 +51,21 @@ def test_without_an_index_the_server_is_alive_but_not_ready(tmp_path: Path) -> N
         assert stats.items == 0
         assert "watch service" in stats.problems[0].message
         assert metrics(client)["repertory_items"] == 0
+
+
+def test_an_unreadable_configuration_is_one_problem(tmp_path: Path) -> None:
+    """If it was discovered, everything else is adopted, and the report lists it as a problem."""
+    (tmp_path / "project").mkdir()
+    with RunningService(tmp_path / "project") as running:
+        board, service = running.parts.coordination.status, running.service
+        report = WatchStatus(at=1.0, configuration_error="It is no TOML.")
+        report_watch(board, report)
+        said = [one.message for one in service.stats().problems]
+        assert said[-1] == "It is no TOML. The last valid configuration stays active."
+        report_watch(board, replace(report, problems=[error("", "It is no TOML.")], errors=1))
+        stats = service.stats()
+        assert [one.message for one in stats.problems] == [*said[:-1], "It is no TOML."]
+        assert stats.errors == len(stats.problems)
 
 
 def test_a_search_waits_for_the_first_index(
