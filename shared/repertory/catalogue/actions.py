@@ -84,7 +84,7 @@ _THANKS = re.compile(
 )
 
 
-def _endings(verb: str, ending: str) -> list[str]:
+def endings(verb: str, ending: str) -> list[str]:
     """The possible spellings of a verb form: ``stopping``, ``deleting``, ``copied``."""
     found = [verb + ending, verb + verb[-1] + ending, verb.removesuffix("e") + ending]
     if verb.endswith("y") and ending != "ing":
@@ -93,9 +93,9 @@ def _endings(verb: str, ending: str) -> list[str]:
 
 
 _DOING, _DONE = (
-    {form: verb for verb in _ACTIONS for form in _endings(verb, ending)} for ending in ("ing", "ed")
+    {form: verb for verb in _ACTIONS for form in endings(verb, ending)} for ending in ("ing", "ed")
 )
-_DOES = {form: verb for verb in _ACTIONS for form in (f"{verb}s", *_endings(verb, "es"))}
+_DOES = {form: verb for verb in _ACTIONS for form in (f"{verb}s", *endings(verb, "es"))}
 _DONE |= {"written": "write", "sent": "send", "built": "build", "made": "make"}
 _FORMS = {"for": _DOING, "that": _DOES, "which": _DOES}  # the verb forms after each of these words
 

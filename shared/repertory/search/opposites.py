@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.actions import SWITCHING, wanted
+from repertory.catalogue.actions import SWITCHING, endings, wanted
 from repertory.catalogue.names import split_name
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.query_words import plain
@@ -34,7 +34,8 @@ def opposed(
     """
     typed = split_name(plain(text)).split()
     verb = next((word for word in wanted(plain(text)) if word not in ENGLISH), "")
-    verbs = frozenset({verb, *corrected.get(verb, ())})
+    spelt = filter(None, (verb, *corrected.get(verb, ())))
+    verbs = frozenset(form for one in spelt for form in _with_gerunds(one))
     asked, conversions = verbs.union(typed), _conversions(typed)
     opposites = {one: other for one, other in _PARTICLES.items() if other in asked}
     opposites |= {one: word for word in verbs for one in _reversed(word)}
@@ -49,8 +50,13 @@ def opposed(
 
 
 def reverses(word: str, other: str) -> bool:
-    """Whether a word is ``other`` with a reversing prefix: ``unban``, ``ban``."""
-    return other in _reversed(word)
+    """Whether a word is ``other`` with a reversing prefix: ``unban`` and ``ban``, ``banning``."""
+    return any(other in _with_gerunds(one) for one in _reversed(word))
+
+
+def _with_gerunds(verb: str) -> list[str]:
+    """A verb and the spellings of its form in names such as ``installing-skills``."""
+    return [verb, *endings(verb, "ing")]
 
 
 def _reversed(word: str) -> Sequence[str]:
