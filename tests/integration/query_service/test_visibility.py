@@ -447,6 +447,22 @@ def test_only_administrators_see_the_error_of_the_configuration(
         board.report("watch", before)
 
 
+def test_a_caller_learns_only_how_visible_sources_are_watched(whole: RunningService) -> None:
+    """The report of the watch service names all sources."""
+    board = whole.parts.coordination.status
+    before = board.reports()["watch"]
+    names = ["vault", "vault-tools", "open"]
+    try:
+        watched = {"watching": names, "polling": dict.fromkeys(names, "It has no events.")}
+        board.report("watch", {**before, **watched})
+        with caller(whole) as client, caller(whole, "team-a") as member:
+            for one, seen in ((client, ["open"]), (member, names)):
+                watch = one.get("/stats").json()["watch"]
+                assert (watch["watching"], [*watch["polling"]]) == (seen, seen)
+    finally:
+        board.report("watch", before)
+
+
 def test_callers_wait_until_the_sources_are_known(tmp_path: Path) -> None:
     """Until then, it is unknown who may see a source, so only an administrator gets answers."""
     project = project_in(tmp_path, OPEN, with_vault=False)
