@@ -463,6 +463,33 @@ def test_a_caller_learns_only_how_visible_sources_are_watched(whole: RunningServ
         board.report("watch", before)
 
 
+def test_a_caller_learns_only_problems_of_visible_sources_and_of_the_server(
+    whole: RunningService,
+) -> None:
+    """A problem without sources may name a hidden file or item, unless it has neither."""
+    board = whole.parts.coordination.status
+    before = board.reports()["watch"]
+    about = {
+        "open": {"sources": ["open"], "path": "/srv/open/a"},
+        "both": {"sources": ["open", "vault"]},
+        "path": {"path": "/srv/vault/a"},
+        "item": {"item": "vault/a"},
+        "server": {},
+    }
+    given = [{"severity": "error", "message": name, **one} for name, one in about.items()]
+    given += [{"severity": "warning", "message": "policy"}]
+    try:
+        board.report("watch", {**before, "problems": given, "errors": 5, "warnings": 1})
+        with caller(whole) as client, caller(whole, "team-a") as member:
+            for one, seen in ((client, ["open", "server"]), (member, [*about, "policy"])):
+                stats = one.get("/stats").json()
+                messages = [problem["message"] for problem in stats["problems"]]
+                assert [message for message in messages if message in {*about, "policy"}] == seen
+                assert stats["errors"] + stats["warnings"] == len(messages)
+    finally:
+        board.report("watch", before)
+
+
 def test_callers_wait_until_the_sources_are_known(tmp_path: Path) -> None:
     """Until then, it is unknown who may see a source, so only an administrator gets answers."""
     project = project_in(tmp_path, OPEN, with_vault=False)
