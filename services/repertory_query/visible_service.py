@@ -109,13 +109,18 @@ class VisibleService(ServedIndex):
         """
         if not self._hides:
             return {source: [] for source in sources}
-        visible, states = self.visible, self._whole.source_states()
+        visible = self.visible
+        # The states known to the search have no location. They stay while the report is missing.
+        states = {one.name: one for one in self.live.sources.states}
+        states |= {one.name: one for one in self._whole.source_states()}
         # The location of a server is a command or a URL.
-        hidden = [one.location for one in states if one.name not in visible and one.type != "mcp"]
+        hidden = [
+            one.location for one in states.values() if one.name not in visible and one.type != "mcp"
+        ]
         if not all(hidden):
             return None
         paths = [*filter(None, map(_real, hidden))]
-        folders = {one.name: _real(one.location) for one in states}
+        folders = {name: _real(one.location) for name, one in states.items()}
         return {source: _below(folders.get(source) or os.sep, paths) for source in sources}
 
     @override

@@ -46,7 +46,9 @@ def test_an_id_depends_only_on_source_and_place(case: Case, tmp_path: Path) -> N
 def test_items_have_their_source_and_path(case: Case, tmp_path: Path) -> None:
     """Each item has its source's name, the path of its file, and hashes."""
     case.fill(tmp_path, range(2))
-    for item in case.source(tmp_path).scan().items:
+    items = case.source(tmp_path).scan().items
+    assert len(items) == 2
+    for item in items:
         assert item.source == "team"
         assert Path(item.path).is_relative_to(tmp_path)
         assert Path(item.path).is_file()
@@ -120,7 +122,9 @@ def test_items_of_a_broken_file_are_kept(case: Case, tmp_path: Path) -> None:
     """An item whose file cannot be read any more is kept, not deleted."""
     case.fill(tmp_path, range(2))
     source = case.source(tmp_path)
-    for item in source.scan().items:
+    items = source.scan().items
+    assert len(items) == 2
+    for item in items:
         Path(item.path).write_bytes(b"\0")
         found = source.scan()
         assert item.id not in [other.id for other in found.items]

@@ -383,8 +383,8 @@ def test_an_unavailable_queue_is_a_store_error(call: Callable[[JobQueue], object
         queue = CeleryQueue(server.url)
         call(queue)
         server.kill()
-        with pytest.raises(StoreError, match="cannot be reached") as caught:
+        # Without `as`: a stored error would keep the queue, and its sockets open, until the end.
+        with pytest.raises(StoreError, match=r"^(?!.*secret).*cannot be reached"):
             call(queue)
-        assert "secret" not in str(caught.value)
         server.restart()
         call(queue)

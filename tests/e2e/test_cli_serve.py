@@ -425,21 +425,28 @@ def test_no_signal_is_lost_while_modules_are_imported(
     assert (done.returncode, done.stderr) == (-signal.SIGINT, b"")
 
 
-@pytest.mark.parametrize(
-    ("before", "noted"), [("SIG_DFL", [signal.SIGHUP]), ("SIG_IGN", [])], ids=["alone", "nohup"]
-)
-def test_nohup_keeps_a_server_running(before: str, noted: list[int]) -> None:
-    """Under nohup, SIGHUP stays ignored instead of ending a server."""
-    program = f"""
-import os, signal
-from repertory_query.signals import termination_signals
-signal.signal(signal.SIGHUP, signal.{before})
-with termination_signals() as received:
-    os.kill(os.getpid(), signal.SIGHUP)
-    print([int(number) for number in received])
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
-    assert json.loads(done.stdout) == noted
+def test_nohup_keeps_a_server_running(own: Cli, project: Path, tmp_path: Path) -> None:
+    """Under nohup, a server ignores SIGHUP: it goes on to index files and to answer."""
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            ["nohup", *COMMAND, "serve", "--port", "0"],
+            cwd=project,
+            env=own.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        until(lambda: b"collection_published" in (tmp_path / "log").read_bytes(), process)
+        process.send_signal(signal.SIGHUP)
+        add_skill(project, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
+        until(lambda: "project/knots" in found(own, project, "bowline"), process)
+        assert note_of(own, project).pid == process.pid
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(TIMEOUT_S) == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_commands_wait_for_a_starting_server(own: Cli, project: Path) -> None:

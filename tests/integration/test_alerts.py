@@ -14,9 +14,10 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY.parent / "docker-compose.yml").read_text("utf-8"))
 (GROUP,) = yaml.safe_load((DEPLOY / "alerts.yml").read_text("utf-8"))["groups"]
 RULES = {rule["alert"]: rule for rule in GROUP["rules"]}
-TESTS = (DEPLOY / "alerts.test.yml").read_text("utf-8")
+TESTS = yaml.safe_load((DEPLOY / "alerts.test.yml").read_text("utf-8"))["tests"]
 OF_PROMETHEUS = {"instance", "job"}  # labels that Prometheus adds
 NAME = r"\b(?:repertory_\w+|up)\b"
+LABEL = r'(\w+)="([^"]*)"'
 
 each_rule = pytest.mark.parametrize("rule", RULES.values(), ids=list(RULES))
 
@@ -65,9 +66,31 @@ def test_an_alert_says_what_to_do(rule: dict[str, dict[str, str]]) -> None:
         assert sentence.endswith(".")
 
 
-def test_every_alert_has_a_test() -> None:
-    """alerts.test.yml mentions every alert."""
-    assert [name for name in RULES if name not in TESTS] == []
+def test_every_alert_fires_in_a_test() -> None:
+    """alerts.test.yml expects each alert to fire, with its severity if one is given."""
+    fired: dict[str, set[str]] = {}
+    for test in TESTS:
+        for one in test.get("alert_rule_test", ()):
+            for expected in one["exp_alerts"]:
+                fired.setdefault(one["alertname"], set()).add(expected["exp_labels"]["severity"])
+        for one in test.get("promql_expr_test", ()):
+            assert 'ALERTS{alertstate="firing"}' in one["expr"]
+            for sample in one["exp_samples"]:
+                assert sample["value"] > 0
+                labels = dict(re.findall(LABEL, sample["labels"]))
+                severity = labels.get("severity", RULES[labels["alertname"]]["labels"]["severity"])
+                fired.setdefault(labels["alertname"], set()).add(severity)
+    assert fired == {name: {rule["labels"]["severity"]} for name, rule in RULES.items()}
+
+
+@pytest.mark.parametrize("test", TESTS, ids=[one["name"] for one in TESTS])
+def test_the_tests_of_alerts_use_existing_metrics(test: dict[str, list[dict[str, str]]]) -> None:
+    """Every series of alerts.test.yml is one that the query service or Prometheus exports."""
+    known = {**exported(), "up": set()}
+    for one in test["input_series"]:
+        name, _, text = one["series"].partition("{")
+        labels = {label for label, _ in re.findall(LABEL, text)}
+        assert labels <= known[name] | OF_PROMETHEUS | {"process"}  # of several
 
 
 def test_prometheus_reads_the_alerts() -> None:

@@ -127,8 +127,10 @@ def test_agents_use_the_server_over_mcp(team: Running) -> None:
 
 
 def test_people_see_pages_of_the_team(team: Running) -> None:
-    """The search page has results, and the status page mentions workers."""
-    for path, text in (("/?q=sourdough", "project/bread"), ("/status", "worker")):
+    """The search page has results, and the status page has a row for each worker."""
+    (worker,) = team[0].get("/stats")["workers"]
+    row = f'<th scope="row">{worker["worker"]}</th>'
+    for path, text in (("/?q=sourdough", "project/bread"), ("/status", row)):
         request = Request(f"http://127.0.0.1:{team[0].port}{path}", headers={"Accept": "text/html"})
         with urlopen(request, timeout=30) as response:
             assert text in response.read().decode()

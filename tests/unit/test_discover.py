@@ -8,7 +8,7 @@ import pytest
 
 from repertory.agent_hosts.host import Host, Machine, Scope, System
 from repertory.agent_hosts.table import HOSTS
-from repertory.errors import ConfigurationError, UsageError
+from repertory.errors import ConfigurationError, SourceError, UsageError
 from repertory.sources.configured import build_catalogue
 from repertory.sources.discover import discover, entry_of
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS
@@ -144,7 +144,7 @@ def test_a_found_configuration_is_not_trusted(tmp_path: Path) -> None:
     (entry,) = by_type(discover(tmp_path).entries, "mcp")
     assert "trusted" not in entry
     (source,) = build_catalogue([entry], tmp_path).sources
-    with pytest.raises(Exception, match="trust"):
+    with pytest.raises(SourceError, match="trust"):
         source.scan()
 
 

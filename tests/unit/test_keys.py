@@ -2,7 +2,7 @@
 
 import os
 import stat
-import threading
+import sys
 from pathlib import Path
 
 import msgspec
@@ -11,7 +11,20 @@ import pytest
 from repertory.errors import ConfigurationError, UsageError
 from repertory.keys import Key, Keys, Scope, keys_of
 from repertory.settings import load
+from tests.support.at_once import answers_at_once
 from tests.support.builders import write
+
+# Creates 20 keys, and prints their tokens.
+CREATE = """
+import sys
+from pathlib import Path
+from repertory.keys import Keys, Scope
+path, name = sys.argv[1:]
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(20):
+    print(Keys(Path(path)).create(f"{name}{number}", Scope.READ))
+"""
 
 
 @pytest.fixture
@@ -126,21 +139,11 @@ def test_names_are_unique(path: Path) -> None:
 
 
 def test_concurrent_changes_keep_all_keys(path: Path) -> None:
-    """Two commands that change the file do not overwrite each other."""
-    tokens: list[str] = []
-    threads = [
-        threading.Thread(
-            target=lambda name: tokens.append(Keys(path).create(name, Scope.READ)),
-            args=(f"key{number}",),
-        )
-        for number in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    """Processes that change the file at the same time do not overwrite each other."""
+    commands = [[sys.executable, "-c", CREATE, str(path), name] for name in ("a", "b", "c")]
+    tokens = " ".join(answers_at_once(commands)).split()
+    assert len({*tokens}) == 60
     keys = Keys(path)
-    assert len(tokens) == 8
     assert all(scopes(keys, token) for token in tokens)
 
 

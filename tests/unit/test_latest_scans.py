@@ -148,6 +148,29 @@ def test_the_status_describes_a_source() -> None:
     assert "unreadable" in state.error
 
 
+@pytest.mark.parametrize(
+    ("kept", "stale"),
+    [
+        (Scan(items=[], unread=frozenset({"team/b"})), 2),
+        (Scan(items=[], unread_under=("team/folder/",)), 2),
+        (Scan(items=[], unchanged=frozenset({"team/b"})), 0),
+    ],
+    ids=["unread", "unread_under", "unchanged"],
+)
+def test_a_scan_that_read_only_some_items_is_not_exhaustive(kept: Scan, stale: int) -> None:
+    """A new index keeps the other items. They are stale unless their files are unchanged."""
+    folder, scans = Folder("team"), LatestScans({})
+    scans.adopt(Catalogue((folder,)))
+    whole = Scan(items=[skill("a")])
+    for scan, is_exhaustive in (
+        (whole, True),
+        (msgspec.structs.replace(kept, items=whole.items), False),
+    ):
+        scans.add(ScanResult(source=folder, scan=scan, error="", at=1.0))
+        assert scans.is_exhaustive is is_exhaustive
+    assert first(scans, 3).stale == stale
+
+
 def test_a_gate_judges_changed_items() -> None:
     """Unchanged items stay admitted; a withheld item is a problem of its source."""
     folder, gate = Folder("team", "a", "b"), Withholding()

@@ -31,7 +31,9 @@ from repertory.search.similar_names import is_other
 from tests.support.builders import tool
 from tests.support.keyword_search import keyword_engine, row_of
 
-WORD = st.text(alphabet=string.ascii_lowercase, min_size=3, max_size=8)
+# Of the known words, some differ from others by one letter.
+KNOWN = ("fire", "hire", "move", "remove", "list", "last", "load", "lead", "mail", "code", "table")
+WORD = st.text(string.ascii_lowercase, min_size=3, max_size=8) | st.sampled_from(KNOWN)
 EDITS = ("drop", "add", "replace", "swap")
 
 
@@ -96,21 +98,25 @@ def test_case_and_separators_do_not_matter(catalogue: list[str], data: st.DataOb
 @settings(max_examples=40)
 @given(CATALOGUES, st.data())
 def test_one_edit_anywhere_finds_the_name(catalogue: list[str], data: st.DataObject) -> None:
-    """The name ranks first unless another name is as close to the query."""
+    """The name ranks first unless another name is as close to the query.
+
+    If the edit makes another word, such as ``hire`` of ``fire``, it is found with less confidence.
+    """
     name = data.draw(st.sampled_from(catalogue))
     kind = data.draw(st.sampled_from(EDITS))
     place = data.draw(st.integers(0, len(name) - 1))
     typed = edited(name, kind, place, data.draw(st.sampled_from(string.ascii_lowercase)))
     engine = engine_of(catalogue)
-    if is_other(typed, name):  # it is shown, but with a lower confidence
-        assert engine.search(Query(text=typed)).hits
+    if is_other(typed, name):
+        assert name in {hit.name for hit in engine.search(Query(text=typed, limit=15)).hits}
         return
-    first = hits(engine, typed)[0].name
+    found = [hit.name for hit in hits(engine, typed)]
+    assert name in found
 
     def distance(other: str) -> int:
         return OSA.distance(compact_name(typed), compact_name(other))
 
-    assert first == name or distance(first) <= distance(name)
+    assert found[0] == name or distance(found[0]) <= distance(name)
 
 
 @settings(max_examples=40)

@@ -162,8 +162,8 @@ def test_removing_a_missing_policy_is_an_error() -> None:
 def test_a_change_is_shown_as_a_unified_diff(old: list[str], new: list[str]) -> None:
     """The diff, applied to the old lines at its line number, results in the new lines."""
     lines = changed_lines("\n".join(old), "\n".join(new), "repertory.toml")
-    if old == new or not lines:
-        assert old == new
+    assert bool(lines) == (old != new)
+    if not lines:
         return
     assert lines[:2] == ["--- repertory.toml", "+++ repertory.toml"]
     start = int(lines[2].partition("-")[2].partition(",")[0]) - 1

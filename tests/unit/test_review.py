@@ -11,7 +11,7 @@ import pytest
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
 from repertory.compose import Parts
-from repertory.errors import StoreError
+from repertory.errors import ConfigurationError, StoreError
 from repertory.index.vectors import State as Indexed
 from repertory.indexing.diff import diff
 from repertory.indexing.latest_scans import LatestScans
@@ -465,7 +465,7 @@ def test_a_source_may_set_its_trust(tmp_path: Path) -> None:
     assert (plain.trust, strict.trust) == (Trust.TRUSTED, Trust.QUARANTINE)
     assert plain != strict
     assert plain.identity() == strict.identity()
-    with pytest.raises(Exception, match="trusted, review, quarantine"):
+    with pytest.raises(ConfigurationError, match="trusted, review, quarantine"):
         build({**entry, "trust": "maybe"}, tmp_path)
 
 

@@ -1,7 +1,5 @@
 """Tasks are split into steps, and the results of the steps are merged."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +7,7 @@ from hypothesis import strategies as st
 from repertory.search.query import MAX_QUERY_LENGTH, Query
 from repertory.search.steps import MAX_LENGTH, MAX_STEPS, merge, steps, texts_of_task
 from tests.support.builders import tool
+from tests.support.growth import grows_too_fast
 from tests.support.keyword_search import keyword_engine
 
 HAN = "\u753b\u4e00\u4e2a\u56fe\u8868"
@@ -193,10 +192,9 @@ def test_any_text_has_a_bounded_number_of_steps(text: str) -> None:
 )
 def test_the_longest_text_is_split_in_linear_time(unit: str) -> None:
     """No pattern is slow on repeated text."""
-    text = (unit * MAX_QUERY_LENGTH)[:MAX_QUERY_LENGTH]
-    began = time.thread_time()
-    assert len(steps(text)) <= MAX_STEPS
-    assert time.thread_time() - began < 1.0
+    sizes = tuple(MAX_QUERY_LENGTH // share for share in (100, 10, 1))
+    assert not grows_too_fast(steps, lambda size: (unit * size)[:size], sizes)
+    assert len(steps((unit * MAX_QUERY_LENGTH)[:MAX_QUERY_LENGTH])) <= MAX_STEPS
 
 
 def test_the_best_item_of_each_step_comes_first() -> None:

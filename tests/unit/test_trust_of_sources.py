@@ -18,6 +18,7 @@ from repertory.sources import registry
 from repertory.sources.source import Scan, Source
 from repertory.trust_requests import advice, defined_by, described, known_as, untrusted
 from repertory.workspace import Workspace
+from tests.support.builders import write
 
 TYPE = "feeds"
 
@@ -84,6 +85,18 @@ def test_the_file_of_a_source_is_offered_until_it_is_trusted(workspace: Workspac
     assert f"news.\nTo let them be run and indexed: repertory config trust {file}" in advice(found)
     workspace.trust.trust(file)
     assert advice(untrusted(workspace)) == ""
+
+
+def test_a_source_that_a_trusted_file_defines_needs_no_other_trust(workspace: Workspace) -> None:
+    """Trusting another file with a source of the same name would change nothing."""
+    folder = workspace.directory
+    entry = (folder / "repertory.toml").read_text()
+    write(folder / "repertory.toml", entry + entry.replace("my.feeds", "other.feeds"))
+    write(folder / "other.feeds", "news")
+    both = Workspace(load({"data_dir": str(folder / "data")}, folder, {}), folder)
+    assert untrusted(both).files == [folder / "my.feeds", folder / "other.feeds"]
+    both.trust.trust(folder / "other.feeds")
+    assert advice(untrusted(both)) == ""
 
 
 def test_a_link_to_a_file_is_known_as_the_file(workspace: Workspace) -> None:

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -15,9 +15,21 @@ from repertory.sources.registry import digest_to_trust
 from repertory.trust import TrustStore, digest_of
 from repertory_admin.commands.config import trust
 from repertory_admin.commands.init import init
+from tests.support.at_once import answers_at_once
 from tests.support.builders import write
 
 TOO_LONG = "x" * 300  # as the name of a file
+# Trusts files one after the other.
+TRUST = """
+import sys
+from pathlib import Path
+from repertory.trust import TrustStore
+store, *files = map(Path, sys.argv[1:])
+print("ready", flush=True)
+sys.stdin.readline()
+for file in files:
+    TrustStore(store).trust(file)
+"""
 
 
 @pytest.fixture
@@ -42,12 +54,11 @@ def test_a_file_can_be_trusted_and_its_trust_revoked(tmp_path: Path, config: Pat
 def test_files_that_are_trusted_concurrently_are_all_trusted(tmp_path: Path) -> None:
     """All projects and commands of a user share one store."""
     path = tmp_path / "data" / "trust.json"
-    files = [tmp_path / f"{number}.json" for number in range(20)]
-    for file in files:
+    files = [[tmp_path / f"{name}{number}.json" for number in range(20)] for name in "abc"]
+    for file in chain(*files):
         file.write_text("{}")
-    with ThreadPoolExecutor(len(files)) as threads:
-        list(threads.map(lambda file: TrustStore(path).trust(file), files))
-    assert all(map(TrustStore(path).is_trusted, files))
+    answers_at_once([[sys.executable, "-c", TRUST, str(path), *map(str, own)] for own in files])
+    assert all(map(TrustStore(path).is_trusted, chain(*files)))
 
 
 def test_a_changed_file_is_not_trusted(tmp_path: Path, config: Path) -> None:

@@ -270,20 +270,38 @@ finally:
 
 
 def test_sigterm_shuts_down_cleanly(tmp_path: Path) -> None:
-    """The cleanup code runs, and the exit code is 0."""
+    """Active requests are answered, the cleanup code runs, and the exit code is 0."""
     (tmp_path / "project").mkdir()
     environment = os.environ | {"HOME": str(tmp_path)}
     command = [sys.executable, "-c", SERVER, str(tmp_path / "project")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True)
+    body = b'{"ids": ["a"]}'
     try:
         assert process.stdout
         event, port = process.stdout.readline().split()
         assert event == "serving"
-        assert b"200" in reply_to(("127.0.0.1", int(port)), b"GET /healthz HTTP/1.0\r\n\r\n")
-        process.send_signal(signal.SIGTERM)
+        place = ("127.0.0.1", int(port))
+        assert b"200" in reply_to(place, b"GET /healthz HTTP/1.0\r\n\r\n")
+        with socket.create_connection(place, timeout=30) as active:
+            active.sendall(
+                b"POST /v1/items HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+                b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+            )
+            assert active.recv(1_000).startswith(b"HTTP/1.1 100 ")  # the body is awaited
+            process.send_signal(signal.SIGTERM)
+            until(lambda: refuses(place), process)
+            time.sleep(0.3)  # so that the server has begun to wait for the request
+            active.sendall(body)
+            assert b"NothingIndexedError" in active.makefile("rb").read()
         output, _ = process.communicate(timeout=60)
     finally:
         process.kill()
         process.communicate()
     assert output.splitlines()[-1] == "left"
     assert process.returncode == 0
+
+
+def refuses(address: tuple[str, int]) -> bool:
+    """Whether nothing accepts connections at an address."""
+    with socket.socket() as connection:
+        return connection.connect_ex(address) != 0

@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from starlette.testclient import TestClient
 
 from repertory.coordination.failures import Failure
 from repertory.keys import Keys, Scope
+from repertory_query.visible_service import UNSURE
 from tests.support.builders import write, write_skill
 from tests.support.command_line import TOOLS
 from tests.support.query_service import (
@@ -109,7 +111,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     configuration = VAULT + OPEN
     with served(tmp_path_factory.mktemp("whole"), configuration, with_vault=True) as running:
         failures = running.parts.coordination.failures
-        for name, items in (("f1", ["vault/vault-rotation"]), ("f2", ["open/key-rotation"])):
+        failed = {
+            "f1": ["vault/vault-rotation"],
+            "f2": ["open/key-rotation"],
+            "f3": ["open/key-rotation", "vault/vault-rotation"],
+            "f4": [],
+        }
+        for name, items in failed.items():
             failures.add(
                 Failure(
                     id=name,
@@ -291,7 +299,9 @@ def test_skill_files_of_hidden_sources_are_not_found(whole: RunningService) -> N
         assert len(set(refusals)) == 1
 
 
-def test_a_skill_lacks_the_files_of_a_hidden_source_inside_it(tmp_path: Path) -> None:
+def test_a_skill_lacks_the_files_of_a_hidden_source_inside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A subfolder of a skill may be a source that not everyone may see."""
     project = tmp_path / "project"
     write_skill(project / "team", "handbook", "How the team works")
@@ -327,6 +337,14 @@ visible_to = ["board"]
             assert client.get(f"/skills/file?{place}").status_code == 404
             assert member.get(f"/skills/file?{place}").status_code == 200
             assert client.get("/skills/file?item=team/handbook&place=notes/open.md").is_success
+            # While the report cannot be read or lacks a place, the hidden folders are unknown.
+            reported = running.service.source_states()
+            unplaced = [msgspec.structs.replace(one, location="") for one in reported]
+            for states in ([], [one for one in reported if one.name == "team"], unplaced):
+                monkeypatch.setattr(running.service, "source_states", lambda states=states: states)
+                files = client.post("/skills/files", json=skill).json()["team/handbook"]
+                assert files == {"withheld": UNSURE}
+                assert client.get(f"/skills/file?{place}").status_code == 404
 
 
 @pytest.mark.parametrize("place", ["team/skills/handbook", "team/skills", "team"])
@@ -425,7 +443,12 @@ def test_metrics_and_jobs_cover_only_visible_sources(whole: RunningService) -> N
         jobs = client.get("/queue").json()
         assert [one["id"] for one in jobs["failed"]] == ["f2"]
         assert (jobs["waiting"], jobs["taken"], jobs["running"]) == ({}, None, [])
-        assert [one["id"] for one in member.get("/queue").json()["failed"]] == ["f1", "f2"]
+        assert [one["id"] for one in member.get("/queue").json()["failed"]] == [
+            "f1",
+            "f2",
+            "f3",
+            "f4",
+        ]
         page = client.get("/status", headers=PAGE).text
         assert "vault" not in page
 
@@ -443,6 +466,49 @@ def test_only_administrators_see_the_error_of_the_configuration(
             assert "vault" not in client.get("/stats").text
             assert "The configuration is invalid. The last valid" in client.get("/stats").text
             assert error in local.get("/stats").text
+    finally:
+        board.report("watch", before)
+
+
+def test_a_caller_learns_only_how_visible_sources_are_watched(whole: RunningService) -> None:
+    """The report of the watch service names all sources."""
+    board = whole.parts.coordination.status
+    before = board.reports()["watch"]
+    names = ["vault", "vault-tools", "open"]
+    try:
+        watched = {"watching": names, "polling": dict.fromkeys(names, "It has no events.")}
+        board.report("watch", {**before, **watched})
+        with caller(whole) as client, caller(whole, "team-a") as member:
+            for one, seen in ((client, ["open"]), (member, names)):
+                watch = one.get("/stats").json()["watch"]
+                assert (watch["watching"], [*watch["polling"]]) == (seen, seen)
+    finally:
+        board.report("watch", before)
+
+
+def test_a_caller_learns_only_problems_of_visible_sources_and_of_the_server(
+    whole: RunningService,
+) -> None:
+    """A problem without sources may name a hidden file or item, unless it has neither."""
+    board = whole.parts.coordination.status
+    before = board.reports()["watch"]
+    about = {
+        "open": {"sources": ["open"], "path": "/srv/open/a"},
+        "both": {"sources": ["open", "vault"]},
+        "path": {"path": "/srv/vault/a"},
+        "item": {"item": "vault/a"},
+        "server": {},
+    }
+    given = [{"severity": "error", "message": name, **one} for name, one in about.items()]
+    given += [{"severity": "warning", "message": "policy"}]
+    try:
+        board.report("watch", {**before, "problems": given, "errors": 5, "warnings": 1})
+        with caller(whole) as client, caller(whole, "team-a") as member:
+            for one, seen in ((client, ["open", "server"]), (member, [*about, "policy"])):
+                stats = one.get("/stats").json()
+                messages = [problem["message"] for problem in stats["problems"]]
+                assert [message for message in messages if message in {*about, "policy"}] == seen
+                assert stats["errors"] + stats["warnings"] == len(messages)
     finally:
         board.report("watch", before)
 

@@ -113,7 +113,8 @@ def _names_host(package: Package) -> bool:
 def _checked(form: re.Pattern[str], package: Package) -> str:
     if not form.fullmatch(package.identifier):
         raise ValueError(
-            f"{package.identifier[:100]!r} is not the name of an {package.registry_type} package"
+            f"{package.identifier[:100]!r} is not the name of a package of type "
+            f"{package.registry_type}"
         )
     return package.identifier
 
