@@ -13,11 +13,11 @@ from weakref import ref
 from msgspec.structs import replace
 from typing_extensions import override
 
-from repertory.bounded import is_inside, real_path
 from repertory.errors import CallsOffError, NothingIndexedError, UnknownItemError
 from repertory.groups import may_see
 from repertory.indexing.item_problems import problems_between
 from repertory.local import read_or_none
+from repertory.paths import is_inside, real_path
 from repertory.search.engine import SearchEngine
 from repertory.sources.source import Problem, Severity
 from repertory.stats import Contents, Jobs, Lengths, SourceState, Stats, Watch

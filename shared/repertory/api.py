@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypedDict, Type
 
 from repertory import running
 from repertory.backend import Backend
-from repertory.bounded import real_path
 from repertory.cancellation import waiting
 from repertory.catalogue.item import Item
 from repertory.defaults import for_server
 from repertory.errors import RepertoryError, UsageError
+from repertory.paths import real_path
 from repertory.project import located
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation

@@ -20,7 +20,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from repertory.background_writer import BackgroundWriter
-from repertory.files import PRIVATE, expanded, make_private
+from repertory.files import PRIVATE, make_private
+from repertory.paths import expanded
 from repertory.settings import Settings
 from repertory.text import cut, one_line
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from repertory.bounded import real_path
 from repertory.errors import ConfigurationError
 from repertory.file_settings import Added
 from repertory.files import is_project
+from repertory.paths import lies_in, real_path
 from repertory.settings import SIGN_INS, TRUST_FILE, Settings, files
 from repertory.sources.entry import source_path
 from repertory.sources.registry import (
@@ -23,7 +23,7 @@ from repertory.sources.registry import (
     files_to_trust,
 )
 from repertory.text import one_line
-from repertory.trust import TrustStore, lies_in
+from repertory.trust import TrustStore
 
 if TYPE_CHECKING:
     from repertory.sources.configured import Catalogue

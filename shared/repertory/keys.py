@@ -18,8 +18,9 @@ from pathlib import Path
 import msgspec
 
 from repertory.errors import ConfigurationError, UsageError
-from repertory.files import changing, expanded, is_gone, signature_of, write_atomically
+from repertory.files import changing, is_gone, signature_of, write_atomically
 from repertory.groups import check_name, checked
+from repertory.paths import expanded
 from repertory.settings import Settings
 from repertory.text import is_same_secret
 from repertory.workspace import directory_key

@@ -17,7 +17,7 @@ import platformdirs
 from repertory.catalogue.policy import Rule
 from repertory.errors import ConfigurationError
 from repertory.file_settings import Added, read_file
-from repertory.files import expanded
+from repertory.paths import expanded
 from repertory.sources.entry import path_of
 from repertory.text import is_unicode
 from repertory.trust import TrustStore

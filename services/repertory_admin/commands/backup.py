@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from repertory.files import expanded
+from repertory.paths import expanded
 from repertory.project import located
 from repertory_admin import terminal
 from repertory_admin.app import app, command

@@ -10,7 +10,7 @@ import typer
 
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError, UsageError
-from repertory.files import expanded
+from repertory.paths import expanded
 from repertory.settings import PROJECT_FILE, Settings
 from repertory.sources.entry import source_path
 from repertory.sources.fetched.urls import masked

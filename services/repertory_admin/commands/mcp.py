@@ -13,7 +13,7 @@ import typer
 from repertory import logs
 from repertory.defaults import Defaults
 from repertory.errors import UsageError
-from repertory.files import expanded
+from repertory.paths import expanded
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.backend import here

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from repertory.bounded import read_bytes
 from repertory.embedding.models import (
     BGE_QUERY_PREFIX,
     Model,
@@ -18,6 +17,7 @@ from repertory.embedding.models import (
 from repertory.embedding.published import published
 from repertory.errors import ModelError
 from repertory.text import one_line
+from repertory.untrusted_files import read_bytes
 
 SOURCE = ".source"  # the file name suffix; see ``source_of``
 MAX_CONFIG_SIZE = 16 << 20  # bytes; usually a few hundred, with all tokens of Gemma over a million
