@@ -22,7 +22,7 @@ from repertory.search.engine import SearchEngine
 from repertory.search.known_sources import KnownSources
 from repertory.search.query import Query
 from repertory.search.visible_subsets import subset_of
-from repertory.stats import SourceState, WatchStatus
+from repertory.watch_status import SourceState, WatchStatus
 
 SOURCES = 10  # sources, one of which is hidden
 DIMENSION = 384

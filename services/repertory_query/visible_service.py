@@ -20,7 +20,8 @@ from repertory.local import read_or_none
 from repertory.paths import is_inside, real_path
 from repertory.search.engine import SearchEngine
 from repertory.sources.source import Problem, Severity
-from repertory.stats import Contents, Jobs, Lengths, SourceState, Stats, Watch
+from repertory.stats import Contents, Jobs, Lengths, Stats, Watch
+from repertory.watch_status import SourceState
 from repertory_query.served_index import ServedIndex
 
 if TYPE_CHECKING:  # not needed by a search

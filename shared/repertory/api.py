@@ -23,9 +23,9 @@ from repertory.search.explanation import Explanation
 from repertory.search.links import Links
 from repertory.search.query import filter_of, query_of, texts_of
 from repertory.settings import load
-from repertory.stats import SourceState
 from repertory.text import cut
 from repertory.values import Values
+from repertory.watch_status import SourceState
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult

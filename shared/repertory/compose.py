@@ -26,7 +26,7 @@ from repertory.search.calibration import calibrate
 from repertory.search.live import LiveSearch
 from repertory.settings import Settings
 from repertory.shared_objects import SharedObjects
-from repertory.stats import watch_status
+from repertory.watch_status import watch_status
 from repertory.workspace import Workspace
 
 if TYPE_CHECKING:  # a search imports none of these

@@ -42,18 +42,9 @@ from repertory.search.links import Links
 from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.sources.source import Problem, Severity
-from repertory.stats import (
-    Contents,
-    Lengths,
-    Rebuild,
-    SourceState,
-    Stats,
-    Watch,
-    WatchStatus,
-    watch_status,
-    workers_of,
-)
+from repertory.stats import Contents, Lengths, Rebuild, Stats, Watch, workers_of
 from repertory.text import normalized
+from repertory.watch_status import SourceState, WatchStatus, watch_status
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.calling.calls import Calls

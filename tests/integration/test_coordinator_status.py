@@ -12,7 +12,7 @@ from repertory.notices import LATE
 from repertory.search.known_sources import KnownSources
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import error, warning
-from repertory.stats import LATE_S, SourceState
+from repertory.watch_status import LATE_S, SourceState
 from tests.support.builders import Folder
 from tests.support.steered_team import Steer, SteeredTeam
 

@@ -16,7 +16,7 @@ from repertory.notices import (
 )
 from repertory.search.known_sources import KnownSources
 from repertory.sources.source import error, warning
-from repertory.stats import Building, SourceState, WatchStatus
+from repertory.watch_status import Building, SourceState, WatchStatus
 from tests.support.builders import tool
 from tests.support.visibility import known
 

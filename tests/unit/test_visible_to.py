@@ -24,7 +24,7 @@ from repertory.settings import load
 from repertory.sources.configured import Catalogue, build_catalogue, withheld_sources
 from repertory.sources.registry import build
 from repertory.sources.source import Scan
-from repertory.stats import Building, WatchStatus, report_watch
+from repertory.watch_status import Building, WatchStatus, report_watch
 from tests.support.builders import Folder, skill, write
 from tests.support.keyword_search import keyword_engine
 from tests.support.scans import latest_scans

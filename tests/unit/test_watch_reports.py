@@ -10,7 +10,7 @@ from repertory.coordination.status import MemoryStatus
 from repertory.errors import StoreError
 from repertory.notices import SILENT
 from repertory.search.watch_reports import WatchReports
-from repertory.stats import SILENCE_S, WatchStatus, report_watch
+from repertory.watch_status import SILENCE_S, WatchStatus, report_watch
 
 
 class Board(MemoryStatus):
