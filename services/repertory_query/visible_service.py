@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # not needed by a search
     from repertory.calling.result import CallResult
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.skill_files import SkillFiles
-    from repertory.skill_vectors.match import SkillMatch
+    from repertory.wire import SkillMatch
     from repertory_query.service import Service
 
 INVALID_CONFIGURATION = "The configuration is invalid."

@@ -53,8 +53,8 @@ if TYPE_CHECKING:  # a search needs none of them
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.project_search.search import ProjectSearch
     from repertory.skill_files import SkillFiles
-    from repertory.skill_vectors.match import SkillMatch
     from repertory.skill_vectors.vectors import SkillVectors
+    from repertory.wire import SkillMatch
 
 T = TypeVar("T")
 
