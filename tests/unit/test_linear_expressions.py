@@ -112,7 +112,7 @@ EXAMPLES = {
     "repertory.sources.reading.markdown._LINK": ["[a b](https://c/d)", "![a](b)"],
     "repertory.sources.reading.markdown._QUOTE": ["> a", "> [!NOTE]"],
     "repertory.cleaning._NOTE": ["0123456789abcdef.json"],
-    "repertory.embedding.folder._BGE_ENGLISH": ["bge-small-en x"],
+    "repertory.embedding.description._BGE_ENGLISH": ["bge-small-en x"],
     "repertory.files.UNFINISHED": [".a.0123456789abcdef.tmp"],
     "repertory.formats.signatures._NAME": ["关键词"],
     "repertory.formats.skill_text._ESCAPED": ["a\u2028b"],
@@ -319,7 +319,7 @@ EXAMPLES = {
     # Expressions without a name.
     r"repertory.coordination.deltas ([\w/]+)-(\d{1,15})": ["a/b-12"],
     r"repertory.coordination.redis_server (/\d*)?": ["/12"],
-    "repertory.embedding.folder [^a-z0-9.]+": ["a b"],
+    "repertory.embedding.description [^a-z0-9.]+": ["a b"],
     "repertory.formats.tools [^a-zA-Z0-9_-]+": ["a b"],
     "repertory.formats.types `+": ["a``b"],
     "repertory.functions.function [^a-zA-Z0-9_-]": ["Vector.SearchSkills"],
