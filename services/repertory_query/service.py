@@ -13,8 +13,8 @@ from repertory.compose import Parts
 from repertory.errors import StoreError
 from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.job import JobQueue
+from repertory.live_search.live import LiveSearch
 from repertory.local import available, read_or_none
-from repertory.search.live import LiveSearch
 from repertory.stats import FailedJob, Jobs, Process, Rebuild, Stats, workers_of
 from repertory.watch_status import SILENCE_S, WatchStatus, watch_status
 from repertory_query.history import History

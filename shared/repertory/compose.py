@@ -22,9 +22,9 @@ from repertory.embedding.words import WordsEngine
 from repertory.errors import WeightsUnavailableError
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import VectorStore
+from repertory.live_search.live import LiveSearch
 from repertory.progress import Download, Progress
 from repertory.search.calibration import calibrate
-from repertory.search.live import LiveSearch
 from repertory.settings import Settings
 from repertory.shared_objects import SharedObjects
 from repertory.watch_status import watch_status

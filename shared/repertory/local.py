@@ -32,6 +32,7 @@ from repertory.indexing.collection_names import (
     model_slug,
     next_alias,
 )
+from repertory.live_search.live import LiveSearch
 from repertory.search import lookup
 from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
@@ -39,7 +40,6 @@ from repertory.search.explain import explain
 from repertory.search.explanation import Explanation
 from repertory.search.linking import links
 from repertory.search.links import Links
-from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.sources.source import Problem, Severity
 from repertory.stats import Contents, Lengths, Rebuild, Stats, Watch, workers_of

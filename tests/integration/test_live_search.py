@@ -11,7 +11,7 @@ from repertory.errors import StoreError
 from repertory.index.edge_collection import EdgeCollection
 from repertory.indexing import keyword_feed
 from repertory.indexing.keyword_feed import KeywordFeed
-from repertory.search.live import LiveSearch
+from repertory.live_search.live import LiveSearch
 from repertory.values import NAMESPACE
 from repertory.watch_status import Building
 from tests.support.builders import Folder, no_model

@@ -4,8 +4,8 @@ import pytest
 
 from repertory.indexing.lag import Lag
 from repertory.indexing.ledger import NEVER, Ledger, Sent
+from repertory.live_search.known_sources import KnownSources
 from repertory.notices import LATE
-from repertory.search.known_sources import KnownSources
 from repertory.watch_status import LATE_S, SAVE_BOUNDS, SaveTimes, WatchStatus
 from tests.support.builders import skill
 

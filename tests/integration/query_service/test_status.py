@@ -15,9 +15,9 @@ from starlette.testclient import TestClient
 from repertory.catalogue.item import Item, Kind
 from repertory.coordination.deltas import MemoryDeltas
 from repertory.coordination.failures import Failure
-from repertory.indexing import verification
 from repertory.indexing.collection_names import next_alias
 from repertory.indexing.job import Job, jobs
+from repertory.live_search import verification
 from repertory.search.engine import SearchEngine
 from repertory.stats import Lengths, Rebuild, Stats
 from repertory_query import served_index

@@ -6,7 +6,7 @@ from repertory.coordination.ports import Coordination
 from repertory.errors import StoreError
 from repertory.index.vectors import Collection
 from repertory.indexing.keyword_feed import KeywordFeed
-from repertory.indexing.verification import Verifier
+from repertory.live_search.verification import Verifier
 from repertory.memory import trim
 from repertory.watch_status import watch_status
 
