@@ -3,7 +3,7 @@
 The first server of a data directory is the host: it holds a lock, and leaves a note that only its
 user can read. A second server sends the host the directory that it would have served, and keeps
 the connection open. The host serves the directory until the connection ends; see
-``repertory_query.projects``.
+``repertory_embedded.projects``.
 """
 
 import http.client

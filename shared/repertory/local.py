@@ -22,7 +22,6 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS_MODEL
 from repertory.errors import CallsOffError, StoreError
 from repertory.files import is_project
-from repertory.filters import checked
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
 from repertory.indexing.collection_names import (
@@ -38,6 +37,7 @@ from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
 from repertory.search.explanation import Explanation
+from repertory.search.filters import checked
 from repertory.search.linking import links
 from repertory.search.links import Links
 from repertory.search.query import Query

@@ -312,7 +312,7 @@ EXAMPLES = {
     "repertory_query.pages.highlighting._LINK": ["a [b](c) d"],
     "repertory_query.pages.highlighting._WORD": ["ab_c d"],
     "repertory_query.pages.page._UNSEEN": ["a\u202eb"],
-    "repertory_query.projects._BELOW": ["/projects/0af1/a/b"],
+    "repertory_embedded.projects._BELOW": ["/projects/0af1/a/b"],
     "repertory_query.sign_in.openid [a-z_]{1,40}": ["access_denied"],
     "repertory_query.sign_in.person._UNSAFE": ["a b"],
     "repertory_watch.filesystems._ESCAPE": ["a\\040b"],

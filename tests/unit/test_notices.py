@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from repertory.errors import UsageError
-from repertory.filters import checked
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter
 from repertory.live_search.known_sources import KnownSources
@@ -15,6 +14,7 @@ from repertory.notices import (
     about_sources,
     about_text,
 )
+from repertory.search.filters import checked
 from repertory.sources.source import error, warning
 from repertory.watch_status import Building, SourceState, WatchStatus
 from tests.support.builders import tool
