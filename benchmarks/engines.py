@@ -11,8 +11,8 @@ from tokenizers import Tokenizer
 from benchmarks.indexing import MODEL
 from benchmarks.measure import Figure, medians
 from benchmarks.texts import descriptions
-from repertory.embedding.folder import Format
 from repertory.embedding.load import load_engine
+from repertory.embedding.model_files import Format
 from repertory.embedding.onnx import BATCH_TOKENS
 from repertory.embedding.weights import resolve
 

@@ -24,7 +24,7 @@ from repertory.catalogue.item import Item
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import packing, unpack
 from repertory.memory import return_memory_early, trim
-from repertory.search.candidates import search_keywords
+from repertory.search.keyword_arm import search_keywords
 from repertory.search.query import Query
 
 SAVES = 50

@@ -33,7 +33,7 @@ from benchmarks.synthetic import items, questions
 from repertory.catalogue.item import Item, item_key, point_id
 from repertory.index.keywords.document import entry, term_weights
 from repertory.index.keywords.index import KeywordIndex
-from repertory.search.candidates import MAX_BY_MEANING
+from repertory.search.semantic_arm import MAX_BY_MEANING
 
 SEARCHES, SAVES = 200, 50
 PORTION = 1_000  # points per write

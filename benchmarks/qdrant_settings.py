@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from benchmarks.synthetic import vectors
 from repertory.index.qdrant import QdrantStore
 from repertory.index.qdrant_connection import QdrantServer, Result
-from repertory.search.candidates import MAX_BY_MEANING
+from repertory.search.semantic_arm import MAX_BY_MEANING
 
 NAME = "repertory_bench_settings"
 DIMENSION = 384

@@ -31,8 +31,8 @@ from benchmarks.sizing_table import Size, Work
 from benchmarks.synthetic import questions, store_vectors, write_items
 from repertory.compose import Parts
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.folder import Format
 from repertory.embedding.load import load_engine
+from repertory.embedding.model_files import Format
 from repertory.embedding.weights import resolve
 from repertory.index.qdrant import QdrantStore
 from repertory.settings import load

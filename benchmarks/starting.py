@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.indexing import ITEMS, MODEL, environment, index
 from benchmarks.measure import Figure, medians
 from benchmarks.texts import write_files, write_tools
-from repertory.embedding.folder import Format
+from repertory.embedding.model_files import Format
 from repertory.embedding.weights import resolve
 from repertory.one_shot import Repertory
 from repertory.settings import load

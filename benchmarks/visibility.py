@@ -18,11 +18,11 @@ from repertory.embedding.models import Model
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Point
+from repertory.live_search.known_sources import KnownSources
+from repertory.live_search.visible_subsets import subset_of
 from repertory.search.engine import SearchEngine
-from repertory.search.known_sources import KnownSources
 from repertory.search.query import Query
-from repertory.search.visible_subsets import subset_of
-from repertory.stats import SourceState, WatchStatus
+from repertory.watch_status import SourceState, WatchStatus
 
 SOURCES = 10  # sources, one of which is hidden
 DIMENSION = 384

@@ -18,8 +18,8 @@ from sentence_transformers import (
     SentenceTransformerTrainingArguments,
 )
 
-from repertory.embedding.folder import Format
 from repertory.embedding.load import load_engine
+from repertory.embedding.model_files import Format
 from repertory.embedding.models import ENCODER, MINILM
 from repertory.embedding.weights import resolve
 from training.arguments import paths

@@ -22,7 +22,7 @@ from benchmarks.quality.product import Product
 from benchmarks.quality.report import Part, Target, table
 from repertory.embedding import packages
 from repertory.embedding.device import Placement
-from repertory.embedding.folder import Format
+from repertory.embedding.model_files import Format
 from repertory.embedding.models import MINILM
 from repertory.search.calibration import GOOD
 from repertory.search.engine import SearchEngine

@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 
 from benchmarks.processes import environment
+from repertory.data_directory import TRUSTED
 from repertory.one_shot import Repertory
 from repertory.search.query import query_of
-from repertory.settings import PROJECT_FILE, TRUST_FILE, Settings, load
+from repertory.settings import PROJECT_FILE, Settings, load
 from repertory.trust import TrustStore
 from repertory_eval.evaluate import found
 from repertory_eval.measure import Found
@@ -54,7 +55,7 @@ class Product:
             )
             if directory and (file := directory / PROJECT_FILE).is_file():
                 # Trust is required because the configuration names folders outside its own.
-                TrustStore(Path(data, TRUST_FILE)).trust(file)
+                TrustStore(Path(data, TRUSTED)).trust(file)
             options = ("--data-dir", data, "--model", model, "--output", "json")
             done = subprocess.run(
                 [sys.executable, "-m", "repertory_admin", *words, *options],

@@ -14,9 +14,10 @@ import msgspec
 
 from repertory.audit import Audit
 from repertory.client import Client
+from repertory.data_directory import MODELS
 from repertory.embedding.device import accelerators
-from repertory.embedding.folder import Format
 from repertory.embedding.load import load_engine
+from repertory.embedding.model_files import Format
 from repertory.embedding.weights import resolve
 from repertory.errors import (
     ConfigurationError,
@@ -115,7 +116,7 @@ def model(repertory: Repertory, bars: Bars) -> Iterator[Finding]:
     yield Finding(State.GOOD, "device", found)
     if engine.device != "cpu" and values.device != "gpu":  # queries are embedded on the CPU
         engine = load_engine(values.model, values.device, data, queries_only=True)
-    yield _confidence(stored(engine, data / "models"))
+    yield _confidence(stored(engine, data / MODELS))
 
 
 def _confidence(fitted: Fitted | None) -> Finding:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from repertory.errors import RepertoryError
 from repertory_admin import terminal
-from repertory_admin.backend import target_of
+from repertory_admin.target import target_of
 
 if TYPE_CHECKING:
     from repertory.index.keywords.document import Entry

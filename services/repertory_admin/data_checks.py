@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from repertory.data_directory import REVIEWS, USAGE, VECTORS
 from repertory.database import damage
 from repertory.errors import ConfigurationError
 from repertory.keys import keys_of
@@ -11,10 +12,10 @@ from repertory.text import counted
 from repertory_admin.checks import Finding, State
 
 _REMEDIES = {
-    "vectors.sqlite": "remove it: texts are embedded again when they are needed",
-    "reviews/*.sqlite": "restore a backup, or remove it: what the sources offer then counts as "
+    VECTORS: "remove it: texts are embedded again when they are needed",
+    f"{REVIEWS}/*.sqlite": "restore a backup, or remove it: what the sources offer then counts as "
     "approved",
-    "usage/*.sqlite": "remove it: only the reports of `repertory insights` are lost",
+    f"{USAGE}/*.sqlite": "remove it: only the reports of `repertory insights` are lost",
 }
 
 

@@ -16,10 +16,10 @@ from repertory.settings import Settings, load
 from repertory.shared_objects import SharedObjects
 from repertory.values import PATHS
 from repertory.wire import WantedProject
+from repertory_embedded.projects import Project, Projects
 from repertory_embedded.server import running
 from repertory_query.access import Owner
 from repertory_query.app import create_app
-from repertory_query.projects import Project, Projects
 from repertory_query.rates import Rates
 from repertory_query.run import serve
 from repertory_query.service import Service

@@ -3,7 +3,7 @@
 The first server of a data directory is the host: it holds a lock, and leaves a note that only its
 user can read. A second server sends the host the directory that it would have served, and keeps
 the connection open. The host serves the directory until the connection ends; see
-``repertory_query.projects``.
+``repertory_embedded.projects``.
 """
 
 import http.client
@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from repertory.data_directory import SERVERS
 from repertory.errors import StoreError, UsageError
 from repertory.files import read_json, write_json
 from repertory.remote import RemoteServer
@@ -217,4 +218,4 @@ def _plain(settings: Settings) -> dict[str, Any]:
 
 
 def _place(settings: Settings) -> Path:
-    return settings.data_dir / "servers" / "host.json"
+    return settings.data_dir / SERVERS / "host.json"

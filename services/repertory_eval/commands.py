@@ -9,9 +9,9 @@ from repertory.errors import UsageError
 from repertory.settings import Settings, load
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import here
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, WEIGHTS, Flags, Output, OutputOption
+from repertory_admin.target import here
 
 TRIED = (*WEIGHTS, "threshold")  # settings that affect only searches, not the index
 GENERATED_QUERIES = 200  # of each kind

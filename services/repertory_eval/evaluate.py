@@ -12,9 +12,9 @@ from repertory.search.answer import Answer
 from repertory.search.query import query_of
 from repertory.settings import Settings
 from repertory.values import Values
-from repertory_admin.backend import target
 from repertory_admin.progress import Bars
 from repertory_admin.show.answers import warn_if_degraded
+from repertory_admin.target import target
 from repertory_eval.corpus import indexed
 from repertory_eval.generate import generate
 from repertory_eval.judged import Observed, stated

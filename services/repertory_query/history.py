@@ -16,7 +16,7 @@ import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
-from repertory.stats import SAVE_BOUNDS
+from repertory.watch_status import SAVE_BOUNDS
 from repertory_query.recent import BOUNDS, Counts
 
 INTERVAL_S = 15.0  # between samples

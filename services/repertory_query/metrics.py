@@ -18,7 +18,8 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from repertory.stats import SAVE_BOUNDS, SaveTimes, SourceState, Stats, Watch
+from repertory.stats import Stats, Watch
+from repertory.watch_status import SAVE_BOUNDS, SaveTimes, SourceState
 from repertory_query.query_process import QueryProcess
 from repertory_query.recent import BOUNDS, Counts
 

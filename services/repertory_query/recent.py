@@ -10,7 +10,7 @@ import msgspec
 
 from repertory.logs import CALLER
 from repertory.search.answer import Answer, Mode
-from repertory.search.typed_queries import continues
+from repertory.search.query import continues
 
 MAX_SEARCHES = 50
 MAX_NAMES = 100  # keys counted separately; the searches of others are counted together

@@ -14,8 +14,8 @@ from starlette.types import ASGIApp
 from repertory import telemetry
 from repertory.compose import Parts
 from repertory.embedding import download
+from repertory.live_search.live import NOTHING_INDEXED
 from repertory.memory import exempt_existing_objects
-from repertory.search.live import NOTHING_INDEXED
 from repertory.settings import Settings
 from repertory_query.app import create_app
 from repertory_query.connection import Connection

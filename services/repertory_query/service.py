@@ -13,19 +13,10 @@ from repertory.compose import Parts
 from repertory.errors import StoreError
 from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.job import JobQueue
+from repertory.live_search.live import LiveSearch
 from repertory.local import read_or_none
-from repertory.search.live import LiveSearch
-from repertory.stats import (
-    SILENCE_S,
-    FailedJob,
-    Jobs,
-    Process,
-    Rebuild,
-    Stats,
-    WatchStatus,
-    watch_status,
-    workers_of,
-)
+from repertory.stats import FailedJob, Jobs, Process, Rebuild, Stats, workers_of
+from repertory.watch_status import SILENCE_S, WatchStatus, watch_status
 from repertory_query.history import History
 from repertory_query.recent import Recent
 from repertory_query.served_index import ServedIndex

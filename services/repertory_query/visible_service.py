@@ -13,21 +13,22 @@ from weakref import ref
 from msgspec.structs import replace
 from typing_extensions import override
 
-from repertory.bounded import is_inside, real_path
 from repertory.errors import CallsOffError, NothingIndexedError, UnknownItemError
 from repertory.groups import may_see
 from repertory.indexing.item_problems import problems_between
 from repertory.local import read_or_none
+from repertory.paths import is_inside, real_path
 from repertory.search.engine import SearchEngine
 from repertory.sources.source import Problem, Severity
-from repertory.stats import Contents, Jobs, Lengths, SourceState, Stats, Watch
+from repertory.stats import Contents, Jobs, Lengths, Stats, Watch
+from repertory.watch_status import SourceState
 from repertory_query.served_index import ServedIndex
 
 if TYPE_CHECKING:  # not needed by a search
     from repertory.calling.result import CallResult
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.skill_files import SkillFiles
-    from repertory.skill_vectors.match import SkillMatch
+    from repertory.wire import SkillMatch
     from repertory_query.service import Service
 
 INVALID_CONFIGURATION = "The configuration is invalid."

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from repertory.bounded import listed_path
 from repertory.errors import RepertoryError
 from repertory.files import Signature, signature
+from repertory.paths import listed_path
 from repertory.sources.configured import Catalogue, Unreadable
 from repertory.sources.discover import finds, may_find
 from repertory.sources.folder import FolderSource

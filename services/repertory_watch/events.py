@@ -19,7 +19,7 @@ from watchdog import events
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
-from repertory.bounded import as_listed, listed_path, real_path
+from repertory.paths import as_listed, listed_path, real_path
 from repertory.sources.reading.walk import SKIPPED, TEMPORARY
 from repertory.sources.source import WatchedFolder
 from repertory_watch.filesystems import mounts, silent_type

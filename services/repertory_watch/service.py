@@ -25,8 +25,8 @@ from repertory.indexing.scan import ChangeResult, ScanResult
 from repertory.settings import Settings
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Source
-from repertory.stats import report_watch, watch_status
 from repertory.text import clean
+from repertory.watch_status import report_watch, watch_status
 from repertory.workspace import Indexed, Workspace
 from repertory_watch.configuration import Configuration, SearchedFolders, WatchedPaths
 from repertory_watch.debounce import Debounce

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypedDict, Type
 
 from repertory import running
 from repertory.backend import Backend
-from repertory.bounded import real_path
 from repertory.cancellation import waiting
 from repertory.catalogue.item import Item
 from repertory.defaults import for_server
 from repertory.errors import RepertoryError, UsageError
+from repertory.paths import real_path
 from repertory.project import located
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.links import Links
 from repertory.search.query import filter_of, query_of, texts_of
 from repertory.settings import load
-from repertory.stats import SourceState
 from repertory.text import cut
 from repertory.values import Values
+from repertory.watch_status import SourceState
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult

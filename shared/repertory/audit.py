@@ -20,7 +20,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from repertory.background_writer import BackgroundWriter
-from repertory.files import PRIVATE, expanded, make_private
+from repertory.data_directory import AUDIT
+from repertory.files import PRIVATE, make_private
+from repertory.paths import expanded
 from repertory.settings import Settings
 from repertory.text import cut, one_line
 
@@ -176,7 +178,7 @@ def user() -> str:
 def audit_folder(settings: Settings) -> Path:
     """The folder of the log."""
     given = settings.values.audit_folder
-    return expanded(given).absolute() if given else settings.data_dir.absolute() / "audit"
+    return expanded(given).absolute() if given else settings.data_dir.absolute() / AUDIT
 
 
 def outcome_of(status: int) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from repertory.index.keywords.document import Entry
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.skill_files import SkillFiles
-    from repertory.skill_vectors.match import SkillMatch
+    from repertory.wire import SkillMatch
 
 CALLS_OFF = (  # an error message
     "Calling tools is off here; switch it on with --allow-calls or REPERTORY_MCP_ALLOW_CALLS=true."

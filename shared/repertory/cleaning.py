@@ -18,9 +18,18 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from repertory.backup.work_folder import left_by_backups
-from repertory.directory_catalogue import FETCHED
+from repertory.data_directory import (
+    ALIASES,
+    COLLECTIONS,
+    FETCHED,
+    KEYWORDS,
+    MODELS,
+    SERVERS,
+    STATUS,
+    WORKSPACES,
+)
 from repertory.embedding.digests import state_name
-from repertory.embedding.folder import SOURCE, WEIGHTS, Format, source_of
+from repertory.embedding.model_files import SOURCE, WEIGHTS, Format, source_of
 from repertory.embedding.packages import installed_weights
 from repertory.errors import StoreBusyError, StoreError
 from repertory.files import PRIVATE, UNFINISHED, is_gone, size_on_disk
@@ -87,8 +96,8 @@ def find(data: Path, now: float) -> list[Unused]:
             *_indexes(data, known, gone, now),
             *_notes(data, gone),
             *_fetched(data / FETCHED, now),
-            *_graphs(data / "models"),
-            *_servers(data / "servers"),
+            *_graphs(data / MODELS),
+            *_servers(data / SERVERS),
             *_leftovers(data, now),
         ]
     except OSError as error:
@@ -129,7 +138,7 @@ def _indexes(
 ) -> Iterator[Unused]:
     """The collections that no alias of an existing directory points to."""
     store = EdgeStore(data)
-    aliases = {path.name: path.read_text("utf-8") for path in _files(data / "aliases")}
+    aliases = {path.name: path.read_text("utf-8") for path in _files(data / ALIASES)}
     used, left = set(), set()  # targets of existing directories, and of others
     for alias, target in aliases.items():
         own, key, configuration = alias_parts(alias)
@@ -143,7 +152,7 @@ def _indexes(
             used.add(target)
     sandboxes = {sandbox_key(one) for one in gone.values()}
     for name in store.collections():
-        path = data / "collections" / name
+        path = data / COLLECTIONS / name
         sandbox = sandbox_of(name)
         is_unused = sandbox in sandboxes if sandbox else is_index(name)
         if name in used or not is_unused or not (sandbox or name in left or _is_old(path, now)):
@@ -152,7 +161,7 @@ def _indexes(
         # a lock that is invisible to another one that makes a collection of this name. Only newer
         # releases of filelock detect that.
         is_busy = _is_locked(path.with_name(f"{name}.lock"))
-        yield _unused(Kind.INDEX, path, data / "keywords" / f"{name}.keywords", is_busy=is_busy)
+        yield _unused(Kind.INDEX, path, data / KEYWORDS / f"{name}.keywords", is_busy=is_busy)
 
 
 def _notes(data: Path, gone: Mapping[str, Path]) -> Iterator[Unused]:
@@ -160,11 +169,11 @@ def _notes(data: Path, gone: Mapping[str, Path]) -> Iterator[Unused]:
     for directory in dict.fromkeys(gone.values()):
         keys = [key for key, owner in gone.items() if owner == directory]
         paths = [
-            *(path for key in keys for path in (data / "workspaces").glob(f"{key}.*")),
-            *(data / "status" / f"{key}.json" for key in keys),
-            *(path for key in keys for path in (data / "aliases").glob(f"*_{key}*")),
-            data / "workspaces" / f"{directory_key(directory)}.root.json",
-            data / "workspaces" / f"{directory_key(directory)}{SHOWN}",
+            *(path for key in keys for path in (data / WORKSPACES).glob(f"{key}.*")),
+            *(data / STATUS / f"{key}.json" for key in keys),
+            *(path for key in keys for path in (data / ALIASES).glob(f"*_{key}*")),
+            data / WORKSPACES / f"{directory_key(directory)}.root.json",
+            data / WORKSPACES / f"{directory_key(directory)}{SHOWN}",
         ]
         yield _unused(Kind.NOTES, *paths)
 
@@ -200,20 +209,20 @@ def _servers(servers: Path) -> Iterator[Unused]:
 
 def _leftovers(data: Path, now: float) -> Iterator[Unused]:
     """Leftovers of interrupted processes, orphaned keyword indexes, and damaged caches."""
-    collections = data / "collections"
+    collections = data / COLLECTIONS
     for path in chain(*(collections.glob(f".{kind}-*") for kind in ("new", "old", "copy"))):
         name = path.name.partition("-")[2]
         is_busy = _is_locked(collections / f"{name}.lock")
         yield _unused(Kind.LEFTOVER, path, is_busy=is_busy)
-    for path in filter(_is_keywords, (data / "keywords").glob("[!.]*")):
+    for path in filter(_is_keywords, (data / KEYWORDS).glob("[!.]*")):
         if not (collections / path.stem).is_dir() and _is_old(path, now):
             yield _unused(Kind.LEFTOVER, path)
     for path in (*data.glob("vectors.sqlite.corrupt-*"), *left_by_backups(data, now)):
         yield _unused(Kind.LEFTOVER, path)
-    for path in (data / "workspaces").glob("*.seen"):
+    for path in (data / WORKSPACES).glob("*.seen"):
         if _OLD_RECORD.fullmatch(path.name):
             yield _unused(Kind.LEFTOVER, path)
-    for path in (*_unfinished(data), *(data / "models").rglob("*.partial")):
+    for path in (*_unfinished(data), *(data / MODELS).rglob("*.partial")):
         if _is_old(path, now):
             yield _unused(Kind.LEFTOVER, path)
 
@@ -222,7 +231,7 @@ def _unfinished(data: Path) -> Iterator[Path]:
     """The temporary files of interrupted writes, except those of the engine."""
     for place, folders, files in os.walk(data):
         if Path(place) == data:
-            folders[:] = [name for name in folders if name not in {"collections", FETCHED}]
+            folders[:] = [name for name in folders if name not in {COLLECTIONS, FETCHED}]
         yield from (Path(place, name) for name in files if UNFINISHED.fullmatch(name))
 
 

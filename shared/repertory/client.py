@@ -32,6 +32,7 @@ from repertory.wire import (
     RetryRequest,
     Search,
     Searches,
+    SkillMatch,
     Summaries,
 )
 
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.review.wire import Event, Reviews
     from repertory.skill_files import SkillFiles
-    from repertory.skill_vectors.match import SkillMatch
     from repertory.usage.wire import Insights, UnansweredQueries
 
 MAX_ADDRESS = 4_000  # characters of a search's URL parameters
@@ -147,9 +147,7 @@ class Client(Backend):
         return self.remote.ask("GET", "/skills/file", asked, FileContent).data
 
     @override
-    def similar_skills(self, query: str) -> "list[SkillMatch]":
-        from repertory.skill_vectors.match import SkillMatch  # noqa: PLC0415 - as above
-
+    def similar_skills(self, query: str) -> list[SkillMatch]:
         text = self._function("Vector.SearchSkills", {"query": query}, str)
         return msgspec.json.decode(text, type=list[SkillMatch])
 

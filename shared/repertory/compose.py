@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repertory.coordination.ports import Coordination, on_redis
+from repertory.data_directory import MODELS, REVIEWS, STATUS, USAGE, VECTORS
 from repertory.embedding.batching import BatchingEngine
 from repertory.embedding.device import cores
 from repertory.embedding.engine import EmbeddingEngine
@@ -21,12 +22,12 @@ from repertory.embedding.words import WordsEngine
 from repertory.errors import WeightsUnavailableError
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import VectorStore
+from repertory.live_search.live import LiveSearch
 from repertory.progress import Download, Progress
 from repertory.search.calibration import calibrate
-from repertory.search.live import LiveSearch
 from repertory.settings import Settings
 from repertory.shared_objects import SharedObjects
-from repertory.stats import watch_status
+from repertory.watch_status import watch_status
 from repertory.workspace import Workspace
 
 if TYPE_CHECKING:  # a search imports none of these
@@ -106,7 +107,7 @@ class Parts:
             from repertory.coordination.redis_server import RedisServer  # noqa: PLC0415 - slow
 
             return on_redis(RedisServer(url, self.settings.values.namespace))
-        status_file = self._folder / "status" / f"{self.workspace.key}.json"
+        status_file = self._folder / STATUS / f"{self.workspace.key}.json"
         return self._shared.coordination(self._folder, status_file)
 
     @cached_property
@@ -164,7 +165,7 @@ class Parts:
         Raises:
             ModelError: The engine failed.
         """
-        calibrate(engine, self._folder / "models", self._progress)
+        calibrate(engine, self._folder / MODELS, self._progress)
 
     def cache(self, model: Model) -> "VectorCache":
         """The vector cache of a model; a team's workers share it."""
@@ -181,7 +182,7 @@ class Parts:
             )
         from repertory.index.cache import SqliteVectorCache  # noqa: PLC0415 - not for a search
 
-        return SqliteVectorCache(self._folder / "vectors.sqlite", model.dimension)
+        return SqliteVectorCache(self._folder / VECTORS, model.dimension)
 
     def _replication(self) -> "Replication":
         """How a Qdrant cluster replicates and shards new collections."""
@@ -249,7 +250,7 @@ class Parts:
         from repertory.review.store import ReviewStore  # noqa: PLC0415 - not for a search
 
         name = self.settings.values.namespace if self.is_team else self.workspace.catalogue_key
-        return ReviewStore(self.settings.data_dir / "reviews" / f"{name}.sqlite")
+        return ReviewStore(self.settings.data_dir / REVIEWS / f"{name}.sqlite")
 
     @property
     def usage(self) -> "UsageStore":
@@ -259,7 +260,7 @@ class Parts:
         values = self.settings.values
         name = values.namespace if self.is_team else self.workspace.directory_key
         return UsageStore(
-            self._folder / "usage" / f"{name}.sqlite",
+            self._folder / USAGE / f"{name}.sqlite",
             values.insights_max_age,
             values.insights_max_events,
         )
@@ -282,7 +283,7 @@ class Parts:
             values.model,
             values.device,
             self.settings.data_dir,
-            cache=self._folder / "models",
+            cache=self._folder / MODELS,
             queries_only=queries_only,
             progress=self._download,
             warn=None if queries_only else self.notices.append,

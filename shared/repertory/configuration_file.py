@@ -4,14 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, StoreError
 from repertory.file_settings import MAX_FILE_SIZE
 from repertory.files import write_atomically
+from repertory.paths import lies_in
 from repertory.settings import PROJECT_FILE, Settings
 from repertory.sources.reading import toml
-from repertory.trust import digest_of, lies_in
+from repertory.trust import digest_of
 from repertory.trust_requests import trust_request
+from repertory.untrusted_files import read_bytes
 from repertory.workspace import Workspace
 
 BY_HAND = "edit the file by hand"

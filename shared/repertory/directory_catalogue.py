@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from repertory.bounded import real_path
+from repertory.data_directory import FETCHED, SIGN_INS, TRUSTED
 from repertory.errors import ConfigurationError
 from repertory.file_settings import Added
 from repertory.files import is_project
-from repertory.settings import SIGN_INS, TRUST_FILE, Settings, files
+from repertory.paths import lies_in, real_path
+from repertory.settings import Settings, files
 from repertory.sources.entry import source_path
 from repertory.sources.registry import (
     contained,
@@ -23,13 +24,12 @@ from repertory.sources.registry import (
     files_to_trust,
 )
 from repertory.text import one_line
-from repertory.trust import TrustStore, lies_in
+from repertory.trust import TrustStore
 
 if TYPE_CHECKING:
     from repertory.sources.configured import Catalogue
     from repertory.sources.discover import Discovery
 
-FETCHED = "fetched"  # the folder of fetched content in the data directory
 
 MAX_FILES_OF_TOOLS = 100  # checked by each search without a server
 
@@ -51,7 +51,7 @@ class DirectoryCatalogue:
         self._directory = directory
         self._paths = paths
         self._key = key
-        self._trust = TrustStore(settings.data_dir / TRUST_FILE)
+        self._trust = TrustStore(settings.data_dir / TRUSTED)
 
     @property
     def is_found(self) -> bool:
@@ -284,7 +284,7 @@ class DirectoryCatalogue:
 
         settings = self._settings
         paths = files(settings.flags, self._directory, settings.environment)
-        paths.append(self._settings.data_dir / TRUST_FILE)
+        paths.append(self._settings.data_dir / TRUSTED)
         paths += settings.mcp_configs
         if given := self._paths:
             return [*paths, *given, *(place for path in given for place in places(path))]

@@ -15,7 +15,7 @@ from typing import BinaryIO, TypeVar
 
 import msgspec
 
-from repertory.errors import ConfigurationError, StoreError
+from repertory.errors import StoreError
 
 PRIVATE = 0o600  # only the owner may read or write
 
@@ -54,20 +54,6 @@ def changing(path: Path) -> Iterator[None]:
     except OSError as error:
         remedy = "make room" if error.errno in FULL else "make it and its folder writable"
         raise StoreError(f"{path} cannot be written: {error.strerror}; {remedy}.") from error
-
-
-def expanded(path: Path | str) -> Path:
-    """A path with ``~`` expanded.
-
-    Raises:
-        ConfigurationError: It names the home of an unknown user.
-    """
-    try:
-        return Path(path).expanduser()
-    except RuntimeError as error:
-        raise ConfigurationError(
-            f"The path {str(path)!r} names a home that is unknown; write the whole path."
-        ) from error
 
 
 def unwritable(path: Path, error: OSError) -> StoreError:

@@ -17,9 +17,11 @@ from pathlib import Path
 
 import msgspec
 
+from repertory.data_directory import KEYS, TEAM_KEYS
 from repertory.errors import ConfigurationError, UsageError
-from repertory.files import changing, expanded, is_gone, signature_of, write_atomically
+from repertory.files import changing, is_gone, signature_of, write_atomically
 from repertory.groups import check_name, checked
+from repertory.paths import expanded
 from repertory.settings import Settings
 from repertory.text import is_same_secret
 from repertory.workspace import directory_key
@@ -219,10 +221,10 @@ def keys_of(settings: Settings, directory: Path) -> Keys:
     if values.keys:
         return Keys(expanded(values.keys))
     if values.redis_url:  # a team's server; its processes have different directories
-        return Keys(data / "keys.json")
+        return Keys(data / TEAM_KEYS)
     # In older versions every server had the keys of the data directory: they still lock it.
-    own = data / "keys" / f"{directory_key(directory)}.json"
-    return Keys(own, data / "keys.json")
+    own = data / KEYS / f"{directory_key(directory)}.json"
+    return Keys(own, data / TEAM_KEYS)
 
 
 def _digest(token: str) -> str:

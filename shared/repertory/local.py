@@ -22,7 +22,6 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS_MODEL
 from repertory.errors import CallsOffError, StoreError
 from repertory.files import is_project
-from repertory.filters import checked
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
 from repertory.indexing.collection_names import (
@@ -32,28 +31,20 @@ from repertory.indexing.collection_names import (
     model_slug,
     next_alias,
 )
+from repertory.live_search.live import LiveSearch
 from repertory.search import lookup
 from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
 from repertory.search.explanation import Explanation
+from repertory.search.filters import checked
 from repertory.search.linking import links
 from repertory.search.links import Links
-from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.sources.source import Problem, Severity
-from repertory.stats import (
-    Contents,
-    Lengths,
-    Rebuild,
-    SourceState,
-    Stats,
-    Watch,
-    WatchStatus,
-    watch_status,
-    workers_of,
-)
+from repertory.stats import Contents, Lengths, Rebuild, Stats, Watch, workers_of
 from repertory.text import normalized
+from repertory.watch_status import SourceState, WatchStatus, watch_status
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.calling.calls import Calls
@@ -62,8 +53,8 @@ if TYPE_CHECKING:  # a search needs none of them
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.project_search.search import ProjectSearch
     from repertory.skill_files import SkillFiles
-    from repertory.skill_vectors.match import SkillMatch
     from repertory.skill_vectors.vectors import SkillVectors
+    from repertory.wire import SkillMatch
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ from pathlib import PurePath
 from repertory.catalogue.item import Item
 from repertory.settings import Settings
 from repertory.sources.source import Problem, Severity
-from repertory.stats import SourceState
 from repertory.text import ago, counted, cut, one_line
+from repertory.watch_status import SourceState
 
 NOTHING_TO_SEARCH = (
     "Nothing to search yet: no skill, tool or document is indexed; see `repertory init`."

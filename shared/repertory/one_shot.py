@@ -32,7 +32,8 @@ from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.settings import Settings
-from repertory.stats import Contents, Run, SourceState, Stats, WatchStatus, watch_status
+from repertory.stats import Contents, Run, Stats
+from repertory.watch_status import SourceState, WatchStatus, watch_status
 from repertory.workspace import owners
 
 if TYPE_CHECKING:  # a search needs none of them

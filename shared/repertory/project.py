@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from repertory.files import expanded, is_for_all, is_project
+from repertory.files import is_for_all, is_project
+from repertory.paths import expanded
 from repertory.settings import PROJECT_FILE, Settings, load, named_files
 from repertory.workspace import Workspace
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
+from repertory.data_directory import SERVERS
 from repertory.embedding.models import known
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
 from repertory.files import (
@@ -186,7 +187,7 @@ def notes(settings: Settings) -> list[Note]:
     """
     places: list[Path] = []
     with contextlib.suppress(OSError):
-        places = sorted((settings.data_dir / "servers").glob("*.json"))
+        places = sorted((settings.data_dir / SERVERS).glob("*.json"))
     found = (read_json(one, Note) for one in places)
     return [note for note in found if note and _is_running(note.pid)]
 
@@ -293,7 +294,7 @@ def note_of(settings: Settings, directory: Path, url: str, token: str) -> Note:
 
 def note_path(data_dir: Path, directory: Path) -> Path:
     """The file of the note of a directory's server."""
-    return data_dir / "servers" / f"{directory_key(directory)}.json"
+    return data_dir / SERVERS / f"{directory_key(directory)}.json"
 
 
 def lock_of(place: Path) -> Path:
@@ -320,7 +321,7 @@ def browser_secret(data_dir: Path) -> str:
     Raises:
         StoreError: The data directory cannot be written.
     """
-    place = data_dir / "servers" / "browser.secret"
+    place = data_dir / SERVERS / "browser.secret"
     with contextlib.suppress(OSError, ValueError):
         if len(found := place.read_text("ascii")) >= SECRET_LENGTH:
             return found

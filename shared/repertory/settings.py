@@ -15,17 +15,16 @@ import msgspec
 import platformdirs
 
 from repertory.catalogue.policy import Rule
+from repertory.data_directory import TRUSTED
 from repertory.errors import ConfigurationError
 from repertory.file_settings import Added, read_file
-from repertory.files import expanded
+from repertory.paths import expanded
 from repertory.sources.entry import path_of
 from repertory.text import is_unicode
 from repertory.trust import TrustStore
 from repertory.values import SETTINGS, Values
 
 PROJECT_FILE = "repertory.toml"
-TRUST_FILE = "trusted.json"  # in the data directory
-SIGN_INS = "sign-ins"  # the folder in the data directory for the tokens of MCP servers
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,7 +224,7 @@ def _store(
     """The store of trusted files; a found file cannot change its data directory."""
     own = dict(given)
     _override(own, {}, flags, environment)
-    return TrustStore(_data_directory(own.get("data_dir")) / TRUST_FILE)
+    return TrustStore(_data_directory(own.get("data_dir")) / TRUSTED)
 
 
 def _check_data_directory(path: str) -> None:

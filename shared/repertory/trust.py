@@ -1,4 +1,4 @@
-"""The files that the user has trusted, and whether a path lies in a folder."""
+"""The files that the user has trusted, each by the digest of its content."""
 
 import hashlib
 import json
@@ -8,9 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from repertory.bounded import followed, is_inside, listed_path, read_bytes, real_path
 from repertory.errors import UsageError
 from repertory.files import changing, json_bytes, write_atomically
+from repertory.paths import real_path
+from repertory.untrusted_files import read_bytes
 
 Digests = Mapping[str, str]  # SHA-256 in hex, by the file's key
 DigestOf = Callable[[Path, bytes], str]  # the digest of the used part of a file
@@ -125,15 +126,6 @@ def environment_key(file: Path) -> str:
 def digest_of(content: bytes) -> str:
     """The digest of a file's content."""
     return hashlib.sha256(content).hexdigest()
-
-
-def lies_in(path: Path | str, folder: Path | str) -> bool:
-    """Whether a path is a folder or lies below it, after resolving links.
-
-    False for a path with a link that may not be followed.
-    """
-    real = followed(path)
-    return bool(real) and is_inside(listed_path(real), listed_path(folder))
 
 
 def digest_now(config: Path, of: DigestOf | None = None) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from repertory.bounded import real_path
 from repertory.errors import ConfigurationError, UsageError
+from repertory.paths import real_path
 from repertory.settings import load
 from repertory.sources.discover import entry_of
 from repertory.sources.fetched.urls import place_of

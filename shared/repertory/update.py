@@ -19,11 +19,11 @@ from repertory.indexing.ledger import Ledger
 from repertory.indexing.run import run
 from repertory.indexing.scan import ScanResult
 from repertory.indexing.writer import Writer
+from repertory.live_search.live import LiveSearch
 from repertory.progress import Progress, no_progress
-from repertory.search.live import LiveSearch
 from repertory.sources.source import Source
-from repertory.stats import Building, WatchStatus, report_watch, watch_status
 from repertory.text import counted, cut
+from repertory.watch_status import Building, WatchStatus, report_watch, watch_status
 from repertory.workspace import Indexed
 
 # How long a command waits for a process that took the index after everything was written. A search

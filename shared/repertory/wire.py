@@ -129,6 +129,13 @@ class Items(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Item]
 
 
+class SkillMatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A skill file's path, relative to the sandbox, and its cosine with the query."""
+
+    path: str
+    score: float
+
+
 class RetryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The failed jobs to try again."""
 

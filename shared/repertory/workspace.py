@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from repertory.data_directory import TRUSTED, WORKSPACES
 from repertory.directory_catalogue import DirectoryCatalogue
 from repertory.errors import UsageError
 from repertory.files import read_json, unwritable, write_json
 from repertory.notices import about_withheld
-from repertory.settings import TRUST_FILE, Settings, load
+from repertory.settings import Settings, load
 from repertory.trust import TrustStore
 from repertory.values import NAMESPACE
 
@@ -58,12 +59,12 @@ class Workspace:
     def __init__(self, settings: Settings, directory: Path) -> None:
         self.settings = settings
         self.directory = directory
-        self._folder = settings.data_dir / "workspaces"
+        self._folder = settings.data_dir / WORKSPACES
 
     @property
     def trust(self) -> TrustStore:
         """The files that the user has trusted."""
-        return TrustStore(self.settings.data_dir / TRUST_FILE)
+        return TrustStore(self.settings.data_dir / TRUSTED)
 
     def paths(self) -> tuple[Path, ...]:
         """The folders that `repertory index PATH…` set as this directory's catalogue."""
@@ -247,7 +248,7 @@ class Workspace:
 def owners(data: Path) -> dict[str, Path]:
     """The directories that have data in a data directory, by ``Workspace.key``."""
     found = {}
-    for file in (data / "workspaces").glob(f"*{OWNER}"):
+    for file in (data / WORKSPACES).glob(f"*{OWNER}"):
         if directory := read_json(file, str):
             found[file.name.removesuffix(OWNER)] = Path(directory)
     return found

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from repertory.embedding.engine import EmbeddingEngine, Vectors
-from repertory.embedding.folder import Format
+from repertory.embedding.model_files import Format
 from repertory.embedding.models import ENCODER
 from repertory.embedding.onnx import OnnxEngine
 from repertory.embedding.weights import WeightFiles, resolve

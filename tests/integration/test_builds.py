@@ -17,8 +17,8 @@ from repertory.indexing.ledgers import IDLE_TIMEOUT_S
 from repertory.indexing.unused_indexes import INTERVAL_S, UnusedIndexes
 from repertory.notices import HAS_RIVAL
 from repertory.sources.source import Scan, WatchedFolder
-from repertory.stats import Building, UnusedIndex, WatchStatus
 from repertory.values import NAMESPACE
+from repertory.watch_status import Building, UnusedIndex, WatchStatus
 from tests.support.builders import Folder
 from tests.support.steered_team import Another, Modelled, Steer, SteeredTeam
 

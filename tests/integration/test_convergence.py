@@ -42,8 +42,8 @@ from repertory.indexing import (
 from repertory.indexing.attempts import attempt
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.scan import scan_source
-from repertory.indexing.verification import Verifier
-from repertory.search.live import LiveSearch
+from repertory.live_search.live import LiveSearch
+from repertory.live_search.verification import Verifier
 from repertory.sources.configured import Catalogue
 from repertory.values import NAMESPACE
 from tests.support.builders import Folder, coordination, no_model, words_writer
@@ -73,7 +73,7 @@ ROUNDS = 60  # seconds until everything is indexed, although saves continue
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for announcements, because the tests control the clock."""
     for name in ("POLL_INTERVAL_S", "FIRST_POLL_S"):
-        monkeypatch.setattr(f"repertory.search.live.{name}", 0.001)
+        monkeypatch.setattr(f"repertory.live_search.live.{name}", 0.001)
 
 
 def empty_store(folder: Path) -> VectorStore:

@@ -14,8 +14,8 @@ from repertory.indexing.coordinator import LOST_AFTER_S, POLL_INTERVAL_S
 from repertory.indexing.generations import GRACE_S
 from repertory.indexing.job import QueueName
 from repertory.indexing.scan import scan_source
+from repertory.live_search.known_sources import KnownSources
 from repertory.notices import FAILED
-from repertory.search.known_sources import KnownSources
 from repertory.values import NAMESPACE
 from tests.support.builders import Folder
 from tests.support.steered_team import FEW, Modelled, Steer, SteeredTeam

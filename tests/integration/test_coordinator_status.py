@@ -8,11 +8,11 @@ from repertory.indexing import coordinator, ledger
 from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.first_problems import MAX_PROBLEMS
 from repertory.indexing.scan import scan_source
+from repertory.live_search.known_sources import KnownSources
 from repertory.notices import LATE
-from repertory.search.known_sources import KnownSources
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import error, warning
-from repertory.stats import LATE_S, SourceState
+from repertory.watch_status import LATE_S, SourceState
 from tests.support.builders import Folder
 from tests.support.steered_team import Steer, SteeredTeam
 

@@ -12,7 +12,7 @@ import pytest
 
 from repertory.embedding import download as downloads
 from repertory.embedding.download import download as fetched
-from repertory.embedding.folder import Format
+from repertory.embedding.model_files import Format
 from repertory.embedding.models import BGE_SMALL, ENCODER
 from repertory.embedding.onnx import OnnxEngine
 from repertory.embedding.weights import Origin, WeightFiles, resolve

@@ -13,7 +13,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection
 from repertory.indexing import keyword_feed, keyword_sync
 from repertory.indexing.keyword_feed import KeywordFeed
-from repertory.search.followed_index import followed
+from repertory.live_search.followed_index import followed
 from tests.support.builders import Folder
 from tests.support.points import point
 from tests.support.steered_team import Steer

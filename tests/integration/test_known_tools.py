@@ -12,7 +12,7 @@ from repertory.review.gate import Gate
 from repertory.review.store import ReviewStore
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem, warning
-from repertory.stats import WatchStatus
+from repertory.watch_status import WatchStatus
 from tests.support.builders import Folder, tool
 from tests.support.steered_team import Steer, SteeredTeam
 

@@ -12,8 +12,8 @@ from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.keywords.index import KeywordIndex
 from repertory.indexing import keyword_sync
-from repertory.search.followed_index import FREE_INTERVAL_S
-from repertory.search.live import WORDS_INTERVAL_S, LiveSearch
+from repertory.live_search.followed_index import FREE_INTERVAL_S
+from repertory.live_search.live import WORDS_INTERVAL_S, LiveSearch
 from repertory.values import NAMESPACE
 from tests.support.builders import coordination, no_model, skill, words_writer
 from tests.support.keyword_search import reader
@@ -33,7 +33,7 @@ def live_at(now: list[float], store: EdgeStore, parts: Coordination) -> LiveSear
 
 def test_memory_is_freed_at_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is freed once per interval, even if nothing changes."""
-    monkeypatch.setattr("repertory.search.live.POLL_INTERVAL_S", 0.002)
+    monkeypatch.setattr("repertory.live_search.live.POLL_INTERVAL_S", 0.002)
     now, freed_at = [0.0], []
     monkeypatch.setattr(KeywordIndex, "free_memory", lambda _: freed_at.append(now[0]))
     parts = in_process(tmp_path / "coordination")
@@ -64,7 +64,7 @@ def test_a_stored_index_is_rarely_read_while_its_collection_is_unavailable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Searches answer from the stored index, which may be large."""
-    monkeypatch.setattr("repertory.search.live.FIRST_POLL_S", 0.0)
+    monkeypatch.setattr("repertory.live_search.live.FIRST_POLL_S", 0.0)
     snapshots = ReadSnapshots(tmp_path / "keywords")
     parts = coordination(tmp_path, snapshots=snapshots)
     store = EdgeStore(tmp_path)

@@ -11,9 +11,9 @@ from repertory.errors import StoreError
 from repertory.index.edge_collection import EdgeCollection
 from repertory.indexing import keyword_feed
 from repertory.indexing.keyword_feed import KeywordFeed
-from repertory.search.live import LiveSearch
-from repertory.stats import Building
+from repertory.live_search.live import LiveSearch
 from repertory.values import NAMESPACE
+from repertory.watch_status import Building
 from tests.support.builders import Folder, no_model
 from tests.support.keyword_search import reader
 from tests.support.steered_team import Steer, SteeredTeam

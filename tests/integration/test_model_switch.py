@@ -15,8 +15,8 @@ from repertory.embedding.models import BGE_SMALL, MINILM, Calibration, Model
 from repertory.index.edge import EdgeStore
 from repertory.index.vectors import Point
 from repertory.indexing.collection_names import collection_name
+from repertory.live_search.live import LiveSearch
 from repertory.search.answer import Answer, Mode
-from repertory.search.live import LiveSearch
 from repertory.search.query import Query
 from repertory.values import NAMESPACE
 from tests.support.builders import skill

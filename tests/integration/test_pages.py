@@ -20,7 +20,7 @@ from repertory.keys import Keys, Scope
 from repertory_query.access import Owner
 from repertory_query.app import create_app
 from repertory_query.cookies import COOKIE, new_value
-from repertory_query.pages.choices import FIELDS
+from repertory_query.pages.facets import FIELDS
 from tests.support.builders import write_skill
 from tests.support.query_service import RunningService, bearer, indexed_server
 

@@ -15,8 +15,8 @@ from repertory.index.lock import StoreLock
 from repertory.one_shot import Repertory
 from repertory.remote import RemoteServer
 from repertory.search.query import Query
-from repertory_admin.backend import Target, target
 from repertory_admin.progress import Bars
+from repertory_admin.target import Target, target
 from tests.support.builders import write_shop
 from tests.support.query_service import settings_of
 

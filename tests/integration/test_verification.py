@@ -17,10 +17,10 @@ from repertory.index.cache import SqliteVectorCache
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.vectors import State
-from repertory.indexing import keyword_feed, verification
+from repertory.indexing import keyword_feed
 from repertory.indexing.job import Job
-from repertory.search import live
-from repertory.search.live import LiveSearch
+from repertory.live_search import live, verification
+from repertory.live_search.live import LiveSearch
 from repertory.values import NAMESPACE
 from tests.support.builders import coordination, no_model, skill, words_writer
 from tests.support.redis_server import RedisProcess
@@ -112,7 +112,7 @@ def deltas() -> _Deltas:
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not wait for announcements, because the clock is simulated."""
-    monkeypatch.setattr("repertory.search.live.POLL_INTERVAL_S", 0.002)
+    monkeypatch.setattr("repertory.live_search.live.POLL_INTERVAL_S", 0.002)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from repertory.index.vectors import Collection
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.scan import scan_source
 from repertory.sources.configured import Catalogue
-from repertory.stats import WatchStatus
+from repertory.watch_status import WatchStatus
 from repertory_watch import leading
 from repertory_watch.run import _end
 from tests.support.builders import Folder, coordination, words_writer

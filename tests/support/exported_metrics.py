@@ -2,16 +2,8 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from repertory.stats import (
-    Building,
-    Lengths,
-    SaveTimes,
-    SourceState,
-    Stats,
-    Verification,
-    Watch,
-    Worker,
-)
+from repertory.stats import Lengths, Stats, Verification, Watch, Worker
+from repertory.watch_status import Building, SaveTimes, SourceState
 from repertory_query.metrics import Metrics
 from repertory_query.recent import Counts
 

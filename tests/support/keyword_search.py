@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from repertory.catalogue.item import Item, Kind, item_key
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.part import Part, as_keys, merged
+from repertory.index.keywords.parts import Part, as_keys, merged
 from repertory.index.keywords.segment import Segment
 from repertory.index.keywords.snapshot import packing
 from repertory.search.engine import SearchEngine

@@ -10,9 +10,9 @@ from starlette.applications import Starlette
 
 from repertory.errors import UsageError
 from repertory.wire import WantedProject
+from repertory_embedded.projects import Project, Projects
 from repertory_query.app import create_app
 from repertory_query.listening import listening
-from repertory_query.projects import Project, Projects
 from repertory_query.run import configuration
 from tests.support.query_service import RunningService, settings_of
 

@@ -16,8 +16,8 @@ from tokenizers.processors import TemplateProcessing
 from typing_extensions import override
 
 from repertory.embedding.engine import Vectors
-from repertory.embedding.folder import Format, manifest_file
 from repertory.embedding.model_engine import ModelEngine
+from repertory.embedding.model_files import Format, manifest_file
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *(f"w{number}" for number in range(60))]
 WORDS += ["Represent", "this", "sentence", "for", "searching", "relevant", "passages", ":"]

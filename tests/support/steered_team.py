@@ -17,8 +17,8 @@ from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.job import Job, QueueName
 from repertory.indexing.scan import scan_source
 from repertory.sources.configured import Catalogue
-from repertory.stats import WatchStatus
 from repertory.values import NAMESPACE
+from repertory.watch_status import WatchStatus
 from tests.support.builders import Folder, coordination, words_writer
 from tests.support.lossy_queue import LossyQueue
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import Policy
+from repertory.live_search.known_sources import KnownSources
+from repertory.live_search.visible_subsets import subset_of
 from repertory.search.engine import SearchEngine
-from repertory.search.known_sources import KnownSources
-from repertory.search.visible_subsets import subset_of
-from repertory.stats import SourceState, WatchStatus
+from repertory.watch_status import SourceState, WatchStatus
 from tests.support.search_laws import THINGS, VERBS, items, words
 
 SECRET = "secret-"  # prefix of the names of hidden sources

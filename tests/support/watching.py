@@ -18,8 +18,8 @@ from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.scan import ChangeResult, ScanResult
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
-from repertory.stats import WatchStatus
 from repertory.values import NAMESPACE
+from repertory.watch_status import WatchStatus
 from repertory.workspace import Workspace
 from repertory_watch.service import WatchService
 from tests.support.builders import indexed_ids, words_writer

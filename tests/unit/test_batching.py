@@ -13,7 +13,7 @@ import pytest
 from repertory.embedding import batching
 from repertory.embedding.batching import BatchingEngine
 from repertory.embedding.engine import Vectors
-from repertory.embedding.folder import Format
+from repertory.embedding.model_files import Format
 from repertory.embedding.onnx import OnnxEngine
 from repertory.embedding.weights import resolve
 from repertory.errors import ModelError

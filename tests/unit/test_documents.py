@@ -49,6 +49,15 @@ def test_every_module_in_the_architecture_exists() -> None:
     assert [name for name in named if not any((root / name).exists() for root in ROOTS)] == []
 
 
+def test_the_architecture_names_every_key_in_redis() -> None:
+    """These are the first parts of the keys that the adapters of the coordination use."""
+    adapters = (ROOT / "shared/repertory/coordination").glob("*.py")
+    texts = [one.read_text("utf-8") for one in adapters]
+    used = {key for text in texts for key in re.findall(r'\.key\("([^"]+)"', text)}
+    [named] = re.findall("its own keys in the namespace: ([^;]+);", MAP.read_text("utf-8"))
+    assert {*re.findall("`([^`]+)`", named)} == used
+
+
 def test_the_documents_stay_short() -> None:
     """The architecture takes ten minutes to read, a decision one."""
     assert len(MAP.read_text("utf-8").splitlines()) <= 160

@@ -15,8 +15,8 @@ import pytest
 from repertory.embedding import device as devices
 from repertory.embedding import load
 from repertory.embedding.device import Placement
-from repertory.embedding.folder import Format
 from repertory.embedding.load import load_engine
+from repertory.embedding.model_files import Format
 from repertory.embedding.models import BGE_SMALL, ENCODER
 from repertory.errors import ConfigurationError, ModelError
 from tests.support.model_folders import Unrun, write_cached, write_model

@@ -15,7 +15,7 @@ from tokenizers.pre_tokenizers import Metaspace
 from tokenizers.processors import TemplateProcessing
 
 from repertory.cancellation import until
-from repertory.embedding.folder import Format
+from repertory.embedding.model_files import Format
 from repertory.embedding.models import BGE_QUERY_PREFIX, BGE_SMALL, MULTILINGUAL, known
 from repertory.embedding.onnx import OnnxEngine, _batches
 from repertory.embedding.session import Session

@@ -11,7 +11,7 @@ import pytest
 
 from repertory.embedding import packages, weights
 from repertory.embedding.digests import sha256
-from repertory.embedding.folder import Format, manifest_file
+from repertory.embedding.model_files import Format, manifest_file
 from repertory.embedding.models import BGE_SMALL, ENCODER, MINILM
 from repertory.embedding.weights import RETRY_INTERVAL_S, Origin, resolve
 from repertory.errors import ModelError, WeightsUnavailableError

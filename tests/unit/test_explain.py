@@ -8,11 +8,11 @@ import pytest
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import Policy
 from repertory.errors import UnknownItemError, UsageError
-from repertory.search.candidates import MAX_BY_MEANING
 from repertory.search.explain import _left_out
 from repertory.search.explain import explain as explained
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
+from repertory.search.semantic_arm import MAX_BY_MEANING
 from tests.support.builders import skill, tool
 from tests.support.keyword_search import keyword_engine
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.search.answer import Answer, Mode
-from repertory.stats import SAVE_BOUNDS
+from repertory.watch_status import SAVE_BOUNDS
 from repertory_query import history
 from repertory_query.history import INTERVAL_S, RETENTION_S, History, merged, sampling
 from repertory_query.pages.charts import HEIGHT, charts_of

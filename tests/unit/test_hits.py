@@ -14,9 +14,9 @@ from repertory.errors import StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection, VectorAnswer, VectorQuery
 from repertory.search.answer import Hit, Term
-from repertory.search.candidates import MAX_BY_WORDS
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
+from repertory.search.keyword_arm import MAX_BY_WORDS
 from repertory.search.query import Query
 from tests.support.builders import no_model, skill, tool
 from tests.support.hybrid_search import Points, WordCounts, hybrid_engine

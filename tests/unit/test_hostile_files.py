@@ -18,19 +18,11 @@ from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-from repertory import bounded
-from repertory.bounded import (
-    OpenFolder,
-    UnfitFileError,
-    followed,
-    read_beginning,
-    read_bytes,
-    read_inside,
-    read_within,
-)
+from repertory import untrusted_files
 from repertory.catalogue.views import split_at_headings
 from repertory.errors import BEGINNING, END, ConfigurationError, SourceError, UnknownItemError
 from repertory.file_settings import MAX_FILE_SIZE
+from repertory.paths import UnfitFileError, followed, lies_in
 from repertory.settings import load
 from repertory.skill_files import content_of, files_of
 from repertory.sources.corpus import Corpus
@@ -47,7 +39,14 @@ from repertory.sources.reading.markdown import first_heading, first_paragraph
 from repertory.sources.reading.walk import Walk
 from repertory.sources.skill_folders import SkillFolders
 from repertory.text import clean
-from repertory.trust import TrustStore, lies_in
+from repertory.trust import TrustStore
+from repertory.untrusted_files import (
+    OpenFolder,
+    read_beginning,
+    read_bytes,
+    read_inside,
+    read_within,
+)
 from tests.support.builders import write
 from tests.support.growth import grows_too_fast
 
@@ -393,7 +392,7 @@ def test_a_reader_may_follow_no_link_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: bool
 ) -> None:
     """A link to the file or above it is refused, even if files cannot be opened by descriptor."""
-    monkeypatch.setattr(bounded, "_OPENS_BELOW", below)
+    monkeypatch.setattr(untrusted_files, "_OPENS_BELOW", below)
     write(tmp_path / "folder" / "file", "inside")
     (tmp_path / "link").symlink_to("folder")
     (tmp_path / "folder" / "again").symlink_to("file")

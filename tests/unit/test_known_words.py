@@ -9,8 +9,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from repertory import embedding
-from repertory.embedding.folder import Format
 from repertory.embedding.known_words import knows
+from repertory.embedding.model_files import Format
 from repertory.embedding.models import ENCODER, MINILM
 from repertory.embedding.weights import Origin, WeightFiles, resolve
 from tests.support.model_folders import Unrun

@@ -4,9 +4,9 @@ import pytest
 
 from repertory.indexing.lag import Lag
 from repertory.indexing.ledger import NEVER, Ledger, Sent
+from repertory.live_search.known_sources import KnownSources
 from repertory.notices import LATE
-from repertory.search.known_sources import KnownSources
-from repertory.stats import LATE_S, SAVE_BOUNDS, SaveTimes, WatchStatus
+from repertory.watch_status import LATE_S, SAVE_BOUNDS, SaveTimes, WatchStatus
 from tests.support.builders import skill
 
 

@@ -21,7 +21,7 @@ from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.registry import build
 from repertory.sources.source import Scan, Source, Trust, warning
-from repertory.stats import SourceState
+from repertory.watch_status import SourceState
 from tests.support.builders import Folder, skill, write
 
 

@@ -24,9 +24,10 @@ from repertory.index.keywords.names import (
     UNPREFIXED,
 )
 from repertory.search.answer import Hit
-from repertory.search.candidates import MAX_BY_MEANING, MAX_NAMED
 from repertory.search.engine import SearchEngine
+from repertory.search.keyword_arm import MAX_NAMED
 from repertory.search.query import Query
+from repertory.search.semantic_arm import MAX_BY_MEANING
 from repertory.search.similar_names import is_other
 from tests.support.builders import tool
 from tests.support.keyword_search import keyword_engine, row_of

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from repertory.errors import UsageError
-from repertory.filters import checked
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter
+from repertory.live_search.known_sources import KnownSources
 from repertory.notices import (
     NOTHING_OFFERED,
     SUDDENLY_EMPTY,
@@ -14,9 +14,9 @@ from repertory.notices import (
     about_sources,
     about_text,
 )
-from repertory.search.known_sources import KnownSources
+from repertory.search.filters import checked
 from repertory.sources.source import error, warning
-from repertory.stats import Building, SourceState, WatchStatus
+from repertory.watch_status import Building, SourceState, WatchStatus
 from tests.support.builders import tool
 from tests.support.visibility import known
 

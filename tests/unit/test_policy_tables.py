@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory.errors import ConfigurationError
-from repertory_query.pages.changes import changed_lines
 from repertory_query.pages.policy_tables import (
     MAX_DOUBTFUL,
     MAX_SIZE,
+    changed_lines,
     policies_in,
     with_policy,
     without_policy,

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from repertory.bounded import read_inside
 from repertory.catalogue.item import Item
 from repertory.errors import SourceError
 from repertory.sources.reading import files, walk
 from repertory.sources.source import Scan, Source
+from repertory.untrusted_files import read_inside
 from tests.support.edits import a_source, delete, edit
 
 TYPES = ("skills", "markdown-skills", "python-skills", "documents", "neuroscript", "tools")

@@ -8,7 +8,7 @@ import pytest
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
 from repertory.errors import UsageError
-from repertory.search import candidates
+from repertory.search import keyword_arm
 from repertory.search.answer import Answer, Mode
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query, query_of
@@ -244,11 +244,11 @@ def test_another_word_is_not_taken_for_a_typed_name(typed: str) -> None:
 
 def test_a_name_in_a_long_text_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The work is bounded, however often the text repeats the name and many items have it."""
-    read = Mock(wraps=candidates._has_words)
-    monkeypatch.setattr(candidates, "_has_words", read)
-    items = [tool(f"server{number}__list_items") for number in range(candidates.MAX_NAMED + 9)]
+    read = Mock(wraps=keyword_arm._has_words)
+    monkeypatch.setattr(keyword_arm, "_has_words", read)
+    items = [tool(f"server{number}__list_items") for number in range(keyword_arm.MAX_NAMED + 9)]
     assert search("why does list_items " * 50, items).hits
-    assert read.call_count == candidates.MAX_NAMED
+    assert read.call_count == keyword_arm.MAX_NAMED
 
 
 def test_a_typed_id_ranks_above_a_name_with_the_same_letters() -> None:

@@ -18,11 +18,10 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter, Match, VectorAnswer, VectorQuery
 from repertory.notices import OTHER_MODEL, UNKNOWN_WORDS
 from repertory.search.answer import Answer, Mode
-from repertory.search.candidates import MAX_BY_MEANING
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
-from repertory.search.nearest import search_vectors
 from repertory.search.query import Query
+from repertory.search.semantic_arm import MAX_BY_MEANING, search_vectors
 from repertory.search.steps import MAX_EMBEDDED
 from repertory.values import Weights
 from tests.support.builders import no_model, skill, tool
@@ -255,7 +254,7 @@ def test_the_successor_of_a_deprecated_hit_has_its_own_cosine() -> None:
 
 def test_missing_cosines_are_queried_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are left out if the store has become unavailable."""
-    monkeypatch.setattr("repertory.search.nearest.MIN_ITEMS", 1)
+    monkeypatch.setattr("repertory.search.semantic_arm.MIN_ITEMS", 1)
     points = Failing(ITEMS, WordCounts())
     (vector,) = WordCounts().embed_queries([TEXT])
     first, second = item_key(ITEMS[1].id), item_key(ITEMS[2].id)

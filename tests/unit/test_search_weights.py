@@ -10,9 +10,10 @@ from repertory.embedding.models import Calibration
 from repertory.errors import UsageError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Match, VectorQuery
-from repertory.search.candidates import Candidates, KeywordResult, all_candidates
-from repertory.search.nearest import VectorResult
+from repertory.search.candidates import Candidates, all_candidates
+from repertory.search.keyword_arm import KeywordResult
 from repertory.search.query import MAX_QUERY_LENGTH, Query, query_of
+from repertory.search.semantic_arm import VectorResult
 from repertory.values import Values, Weights
 from tests.support.hybrid_search import Points, WordCounts
 from tests.support.keyword_search import keyword_engine

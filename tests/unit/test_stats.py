@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from repertory.sources.source import Problem, Severity
-from repertory.stats import Lengths, SourceState, Stats
+from repertory.stats import Lengths, Stats
+from repertory.watch_status import SourceState
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,10 @@ from repertory.search.answer import Answer, Evidence, Hit, Mode
 from repertory.search.links import Links
 from repertory.search.query import Query, filter_of, query_of
 from repertory.sources.source import Problem, Scan, Severity, Trust, error, warning
-from repertory.stats import FailedJob, Jobs, Lengths, Run, SourceState, Stats, Watch, Worker
+from repertory.stats import FailedJob, Jobs, Lengths, Run, Stats, Watch, Worker
 from repertory.trust_requests import Untrusted
 from repertory.values import Values
+from repertory.watch_status import SourceState
 from repertory_admin import terminal
 from repertory_admin.columns import shortened, width_of, widths, wrapped
 from repertory_admin.commands import config

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 import typer
 
+from repertory.data_directory import TRUSTED
 from repertory.errors import StoreError, UsageError
-from repertory.settings import PROJECT_FILE, TRUST_FILE
+from repertory.settings import PROJECT_FILE
 from repertory.sources.registry import digest_to_trust
 from repertory.trust import TrustStore, digest_of
 from repertory_admin.commands.config import trust
@@ -199,7 +200,7 @@ def test_init_trusts_only_the_configuration_that_it_has_shown(
     monkeypatch.setenv("REPERTORY_DATA_DIR", str(tmp_path / "data"))
     with pytest.raises(UsageError, match="changed while it was read"):
         init({}, config.parent)
-    assert not TrustStore(tmp_path / "data" / TRUST_FILE).is_trusted(config, digest_to_trust)
+    assert not TrustStore(tmp_path / "data" / TRUSTED).is_trusted(config, digest_to_trust)
 
 
 @pytest.mark.usefixtures("own_home")
@@ -227,7 +228,7 @@ def test_the_user_must_confirm_before_a_variable_is_given_away(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="Nothing was trusted"):
         trust({}, [Path(name)])
-    assert not TrustStore(tmp_path / "data" / TRUST_FILE).digests()
+    assert not TrustStore(tmp_path / "data" / TRUSTED).digests()
     [question] = asked
     assert address in question
     assert "with GITHUB_TOKEN" in question

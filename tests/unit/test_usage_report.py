@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from repertory.catalogue.item import Item
 from repertory.index.keywords.document import Entry, entry
-from repertory.stats import SourceState
 from repertory.usage.clusters import clusters
 from repertory.usage.events import Event, LostEvents, Search, Use
 from repertory.usage.labels import unanswered
@@ -18,6 +17,7 @@ from repertory.usage.outcomes import outcomes
 from repertory.usage.report import MAX_LISTED, report
 from repertory.usage.similar_items import similar
 from repertory.usage.wire import Insights
+from repertory.watch_status import SourceState
 from tests.support.builders import skill, tool
 from tests.support.laws import laws
 from tests.support.usage import NOW, search

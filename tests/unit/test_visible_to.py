@@ -17,14 +17,14 @@ from repertory.groups import MAX_GROUPS, checked, may_see
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Searched, State, VectorAnswer, VectorQuery
 from repertory.indexing.scan import ScanResult
-from repertory.search import visible_subsets as subsets_module
-from repertory.search.known_sources import BUILDING, KnownSources
-from repertory.search.visible_subsets import KEEP_S, MAX_SUBSETS, Subsets, VisibleCollection
+from repertory.live_search import visible_subsets as subsets_module
+from repertory.live_search.known_sources import BUILDING, KnownSources
+from repertory.live_search.visible_subsets import KEEP_S, MAX_SUBSETS, Subsets, VisibleCollection
 from repertory.settings import load
 from repertory.sources.configured import Catalogue, build_catalogue, withheld_sources
 from repertory.sources.registry import build
 from repertory.sources.source import Scan
-from repertory.stats import Building, WatchStatus, report_watch
+from repertory.watch_status import Building, WatchStatus, report_watch
 from tests.support.builders import Folder, skill, write
 from tests.support.keyword_search import keyword_engine
 from tests.support.scans import latest_scans

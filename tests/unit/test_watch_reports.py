@@ -8,9 +8,9 @@ from typing_extensions import override
 
 from repertory.coordination.status import MemoryStatus
 from repertory.errors import StoreError
+from repertory.live_search.watch_reports import WatchReports
 from repertory.notices import SILENT
-from repertory.search.watch_reports import WatchReports
-from repertory.stats import SILENCE_S, WatchStatus, report_watch
+from repertory.watch_status import SILENCE_S, WatchStatus, report_watch
 
 
 class Board(MemoryStatus):

@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from repertory.configuration_file import becomes_trusted, project_file, read, rewrite
-from repertory.directory_catalogue import FETCHED
+from repertory.data_directory import FETCHED
 from repertory.errors import SourceError, UsageError
 from repertory.settings import Settings, files
 from repertory.sources.adding import Address, Recognised, recognise, reconsider
@@ -27,10 +27,10 @@ from repertory.trust_requests import described
 from repertory.workspace import Workspace
 from repertory_admin import source_entries, terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import here, target
 from repertory_admin.confirmation import can_ask, confirm
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, YesOption
 from repertory_admin.registry_search import FindOption, show_servers
+from repertory_admin.target import here, target
 from repertory_admin.text import short_path
 
 MAX_SHOWN = 5  # problems

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from repertory.files import expanded
+from repertory.paths import expanded
 from repertory.project import located
 from repertory_admin import terminal
 from repertory_admin.app import app, command
@@ -111,23 +111,38 @@ def restore(
 
 
 def _show(manifest: "Manifest") -> None:
-    from repertory.backup.contents import contents  # noqa: PLC0415 - rarely needed
-
     rows = [
         (kind, f"{count:,}", terminal.size(size))
-        for kind, (count, size) in contents(manifest).items()
+        for kind, (count, size) in _contents(manifest).items()
     ]
     terminal.show_table(("Content", "Number", "Size"), rows, right=("Number", "Size"))
 
 
 def _plain(manifest: "Manifest") -> dict[str, object]:
-    from repertory.backup.contents import contents  # noqa: PLC0415 - rarely needed
-
     return {
         "version": manifest.version,
         "made": manifest.made,
         "contents": [
             {"kind": kind, "number": count, "bytes": size}
-            for kind, (count, size) in contents(manifest).items()
+            for kind, (count, size) in _contents(manifest).items()
         ],
     }
+
+
+def _contents(manifest: "Manifest") -> dict[str, tuple[int, int]]:
+    """The number of entries or files and their size in bytes, for each kind of content."""
+    from repertory.backup import files  # noqa: PLC0415 - rarely needed
+
+    found: dict[str, tuple[int, int]] = {}
+
+    def add(kind: str, count: int, part: str) -> None:
+        counted, size = found.get(kind, (0, 0))
+        found[kind] = counted + count, size + manifest.parts[part].size
+
+    for one in manifest.collections.values():
+        add("points of indexes", one.count, one.part)
+    for one in manifest.caches.values():
+        add("cached vectors", one.count, one.part)
+    for name in manifest.files:
+        add(files.kind(name), 1, name)
+    return dict(sorted(found.items()))

@@ -10,7 +10,7 @@ import typer
 
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError, UsageError
-from repertory.files import expanded
+from repertory.paths import expanded
 from repertory.settings import PROJECT_FILE, Settings
 from repertory.sources.entry import source_path
 from repertory.sources.fetched.urls import masked
@@ -23,7 +23,6 @@ from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.auditing import audited
-from repertory_admin.backend import here, index_tools
 from repertory_admin.confirmation import can_ask, confirm
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import (
@@ -35,6 +34,7 @@ from repertory_admin.options import (
     Output,
     OutputOption,
 )
+from repertory_admin.target import here, index_tools
 from repertory_admin.text import safe, short_path
 
 config = group("config")

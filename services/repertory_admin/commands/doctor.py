@@ -8,11 +8,11 @@ import typer
 from repertory.errors import ConfigurationError
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import Target, here, target
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
 from repertory_admin.show.runs import errors, first, show_problems
+from repertory_admin.target import Target, here, target
 from repertory_admin.text import short_path
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from repertory.errors import UnknownItemError
 from repertory.review.wire import Event
 from repertory_admin import completion, terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import Target, target_of
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
 from repertory_admin.show.reviews import show_history
+from repertory_admin.target import Target, target_of
 
 
 @command(

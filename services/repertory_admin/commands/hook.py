@@ -17,9 +17,9 @@ from repertory.search.query import Query, query_of
 from repertory.text import with_whole_characters
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import target_of
 from repertory_admin.logs import is_verbose
 from repertory_admin.options import ASKING, STORE, Flags
+from repertory_admin.target import target_of
 
 MAX_INPUT_SIZE = 10_000_000  # bytes
 MAX_TIMEOUT_S = 3_600.0

@@ -18,11 +18,11 @@ from repertory.trust_requests import untrusted
 from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import Target, target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
 from repertory_admin.show import runs
+from repertory_admin.target import Target, target_of
 
 POLL_INTERVAL_S = 0.3
 TIMEOUT_S = 60.0  # without an answer: the server may be restarting

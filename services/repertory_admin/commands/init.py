@@ -8,10 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from repertory.bounded import real_path
 from repertory.configuration_file import check_place, write
 from repertory.errors import ConfigurationError, UsageError
-from repertory.files import expanded
+from repertory.paths import expanded, real_path
 from repertory.project import Marker, located
 from repertory.settings import PROJECT_FILE, Settings, load
 from repertory.sources.discover import discover

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from repertory.errors import UsageError
-from repertory.files import expanded
+from repertory.paths import expanded
 from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import Target, target_of
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
 from repertory_admin.show.insights import show
+from repertory_admin.target import Target, target_of
 
 if TYPE_CHECKING:
     from repertory.usage.wire import Insights, UnansweredQueries

@@ -10,11 +10,11 @@ from repertory.text import counted
 from repertory.wire import linked, summary
 from repertory_admin import completion, terminal
 from repertory_admin.app import command, group
-from repertory_admin.backend import target_of
 from repertory_admin.commands.search import KindOption, ServerOption, SourceOption, TagOption
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
 from repertory_admin.show import items as items_shown
+from repertory_admin.target import target_of
 
 items = group("items")
 

@@ -14,9 +14,9 @@ from repertory.text import ago
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.auditing import audited
-from repertory_admin.backend import here
 from repertory_admin.confirmation import confirm
 from repertory_admin.options import TEAM, Flags, Output, OutputOption, YesOption
+from repertory_admin.target import here
 from repertory_admin.text import short_path
 
 keys = group("keys")

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import typer
 
+from repertory.data_directory import SIGN_INS
 from repertory.errors import SourceError, UsageError
-from repertory.settings import SIGN_INS
 from repertory.sources.mcp.sign_ins import SignIns
 from repertory.sources.mcp.source import McpServer
 from repertory.sources.mcp.variables import fill_in
@@ -19,10 +19,10 @@ from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.auditing import audited
-from repertory_admin.backend import here, index_tools
 from repertory_admin.confirmation import can_ask, confirm
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, TEAM, Flags
+from repertory_admin.target import here, index_tools
 from repertory_admin.text import safe
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import typer
 from repertory import logs
 from repertory.defaults import Defaults
 from repertory.errors import UsageError
-from repertory.files import expanded
+from repertory.paths import expanded
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import here
 from repertory_admin.options import ASKING, CALLING, RANKING, STORE, WATCHING, Flags
+from repertory_admin.target import here
 from repertory_query.mcp.toolset_names import Toolset
 
 _log = logging.getLogger(__name__)

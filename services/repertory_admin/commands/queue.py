@@ -7,10 +7,10 @@ import typer
 from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.app import command, group
-from repertory_admin.backend import target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, Flags, Output, OutputOption
 from repertory_admin.show.jobs import show
+from repertory_admin.target import target_of
 
 queue = group("queue")
 

@@ -9,7 +9,6 @@ from repertory.formats.rendering import Format, Host, Rendered, render
 from repertory.search.query import query_of
 from repertory_admin import completion, terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import (
     ASKING,
@@ -24,6 +23,7 @@ from repertory_admin.options import (
 )
 from repertory_admin.progress import Bars
 from repertory_admin.show import answers
+from repertory_admin.target import target_of
 
 KindOption = Annotated[
     list[Kind] | None,

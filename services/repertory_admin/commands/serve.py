@@ -11,8 +11,8 @@ from repertory.errors import StoreBusyError
 from repertory.running import sign_in_url
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import here
 from repertory_admin.options import RANKING, SERVING, STORE, WATCHING, Flags
+from repertory_admin.target import here
 from repertory_admin.text import short_path
 from repertory_embedded import start
 from repertory_embedded.joining import Joined

@@ -3,10 +3,10 @@
 from repertory.files import size_on_disk
 from repertory_admin import terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import Target, target_of
 from repertory_admin.logs import is_verbose
 from repertory_admin.options import ASKING, STORE, Flags, Output, OutputOption
 from repertory_admin.show import statistics
+from repertory_admin.target import Target, target_of
 from repertory_admin.text import short_path
 
 

@@ -17,12 +17,12 @@ from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.auditing import audited
-from repertory_admin.backend import Target, index, target_of
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
 from repertory_admin.show import runs
 from repertory_admin.show.reviews import show_review
+from repertory_admin.target import Target, index, target_of
 
 if TYPE_CHECKING:
     from repertory.review.wire import Review

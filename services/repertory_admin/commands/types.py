@@ -8,9 +8,9 @@ from repertory.index.vectors import Filter
 from repertory.text import listed
 from repertory_admin import completion, terminal
 from repertory_admin.app import app, command
-from repertory_admin.backend import target_of
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags
 from repertory_admin.progress import Bars
+from repertory_admin.target import target_of
 
 
 @command(

@@ -5,9 +5,10 @@ from collections.abc import Callable, Collection, Iterable
 import typer
 
 from repertory.sources.source import Problem
-from repertory.stats import Run, SourceState
+from repertory.stats import Run
 from repertory.text import counted
 from repertory.trust_requests import Untrusted, advice
+from repertory.watch_status import SourceState
 from repertory_admin import terminal
 from repertory_admin.exits import ExitCode
 from repertory_admin.text import short_path

@@ -1,15 +1,38 @@
-"""The number of results that each filter value would leave."""
+"""The filters of the search page: the values with their numbers of items or results."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
 from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
 from repertory.values import MAX_LIMIT
-from repertory_query.pages.choices import Choice, most_frequent
+
+FIELDS = {"kind": "Kind", "source": "Source", "server": "Server", "tag": "Tag"}
+MAX_VALUES = 200  # most frequent values per field
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One field, and its values with their numbers of items."""
+
+    field: str
+    label: str
+    values: Sequence[tuple[str, int]]
+
+    def with_chosen(self, chosen: Sequence[str]) -> list[tuple[str, int]]:
+        """The values, starting with the chosen ones, even if no item has them any more."""
+        counts = dict(self.values)
+        rest = [pair for pair in self.values if pair[0] not in chosen]
+        return [*((value, counts.get(value, 0)) for value in dict.fromkeys(chosen)), *rest]
+
+
+def choices_of(engine: SearchEngine) -> list[Choice]:
+    """All fields with their values."""
+    counts = engine.keywords.counts
+    return [Choice(field, label, _most_frequent(counts(field))) for field, label in FIELDS.items()]
 
 
 def facets(
@@ -56,4 +79,10 @@ def _shown(choice: Choice, counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """The values to choose from: those of the results, but always all kinds, which are few."""
     if choice.field == "kind":
         return [(value, counts.get(value, 0)) for value, _ in choice.values]
-    return most_frequent(counts)
+    return _most_frequent(counts)
+
+
+def _most_frequent(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The most frequent values with their counts, except the empty value of items without one."""
+    found = [pair for pair in counts.items() if pair[0]]
+    return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:MAX_VALUES]

@@ -23,9 +23,13 @@ from repertory.trust import digest_of
 from repertory.workspace import Workspace
 from repertory_query.actions import Action
 from repertory_query.auditing import name_items
-from repertory_query.pages.changes import changed_lines
 from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
-from repertory_query.pages.policy_tables import policies_in, with_policy, without_policy
+from repertory_query.pages.policy_tables import (
+    changed_lines,
+    policies_in,
+    with_policy,
+    without_policy,
+)
 from repertory_query.pool import Pool
 from repertory_query.service import Service
 

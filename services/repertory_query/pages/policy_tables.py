@@ -1,20 +1,23 @@
-"""Edits single ``[[policy]]`` tables in the text of a configuration file.
+"""Edits single ``[[policy]]`` tables in the text of a configuration file, and shows the change.
 
 All other bytes of the text are kept, including comments. A line that begins with ``[`` may also be
 part of a list or of a multi-line string. It begins a table if the text from the previous table to
 this line is valid TOML by itself.
 """
 
+import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from repertory.catalogue.policy import FIELDS
 from repertory.configuration_file import BY_HAND, checked, is_toml
 from repertory.errors import ConfigurationError
+from repertory.review.difference import without_same_ends
 from repertory.sources.reading import toml
 
 MAX_SIZE = 256 * 1_024  # characters of a file that can be edited here
 MAX_DOUBTFUL = 100  # lines that look like the start of a table but are not
+CONTEXT_LINES = 3  # around a change that is shown
 
 
 def policies_in(text: str) -> list[dict[str, Any]]:
@@ -71,6 +74,17 @@ def without_policy(text: str, at: int) -> str:
             head = head.removesuffix(newline)
             break
     return checked(head + text[stop:], text, "policy", before[:at] + before[at + 1 :])
+
+
+def changed_lines(before: str, after: str, name: str) -> list[str]:
+    """The change of a file as a unified diff; empty if nothing changes."""
+    old, new = before.splitlines(), after.splitlines()
+    if old == new:
+        return []
+    start, cut_old, cut_new = without_same_ends(old, new, CONTEXT_LINES)
+    lines = difflib.unified_diff(cut_old, cut_new, name, name, lineterm="", n=len(cut_old))
+    head = f"@@ -{start + 1},{len(cut_old)} +{start + 1},{len(cut_new)} @@"
+    return [head if line.startswith("@@") else line for line in lines]
 
 
 def _changed(table: str, policy: Mapping[str, Any]) -> str:

@@ -1,7 +1,9 @@
 """The content of the search page: results with excerpts and labels, or the catalogue."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, wraps
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 from markupsafe import Markup
@@ -18,16 +20,16 @@ from repertory_query.answering import AnsweredSearches
 from repertory_query.api.requests import parameters_of
 from repertory_query.caller_view import for_caller, placed_for, text_for
 from repertory_query.pages.catalogue import Listing, catalogue_of, listing, ordered
-from repertory_query.pages.choices import Choice, choices_of
-from repertory_query.pages.facets import facets
+from repertory_query.pages.facets import Choice, choices_of, facets
 from repertory_query.pages.highlighting import Marker
 from repertory_query.pages.item import home_of, states_of
 from repertory_query.pages.page import PageRoute, page
-from repertory_query.pages.per_engine import per_engine
 from repertory_query.pages.search_form import LIMIT, Form
 from repertory_query.service import Service
 
 CATALOGUE = "/catalogue"
+
+T = TypeVar("T")
 
 
 class Card(msgspec.Struct, frozen=True):
@@ -68,7 +70,7 @@ def routes(
 ) -> list[BaseRoute]:
     """The routes; see ``pages.routes``."""
     pool = searches.pool
-    all_choices, catalogue = per_engine(choices_of), per_engine(catalogue_of)
+    all_choices, catalogue = _per_engine(choices_of), _per_engine(catalogue_of)
 
     async def shown(request: Request, base: str) -> Response:
         """The page: results, a page of the catalogue, or the start page."""
@@ -142,3 +144,16 @@ def _cards(engine: SearchEngine, answer: Answer) -> list[Card]:
             )
         )
     return cards
+
+
+def _per_engine(function: Callable[[SearchEngine], T]) -> Callable[[SearchEngine], T]:
+    """A function of an engine, with its value cached for as long as the engine is used."""
+    known: WeakKeyDictionary[SearchEngine, T] = WeakKeyDictionary()
+
+    @wraps(function)
+    def remembering(engine: SearchEngine) -> T:
+        if engine not in known:
+            known[engine] = function(engine)
+        return known[engine]
+
+    return remembering

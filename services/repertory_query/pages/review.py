@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from repertory.bounded import read_bytes
 from repertory.errors import ConfigurationError, UsageError
 from repertory.keys import Scope
 from repertory.review.versions import check_bound
@@ -17,6 +16,7 @@ from repertory.settings import PROJECT_FILE
 from repertory.sources.registry import digest_to_trust
 from repertory.trust import MAX_FILE_SIZE
 from repertory.trust_requests import defined_by, described, env_files, trust_request, untrusted
+from repertory.untrusted_files import read_bytes
 from repertory.workspace import Workspace
 from repertory_query.access import Caller
 from repertory_query.actions import Action

@@ -12,11 +12,11 @@ import msgspec
 from authlib.integrations.httpx_client import AsyncOAuth2Client, OAuthError
 
 from repertory.addresses import url_of
-from repertory.bounded import read_bytes
 from repertory.certificates import trusted
 from repertory.errors import ConfigurationError
-from repertory.files import expanded
+from repertory.paths import expanded
 from repertory.text import is_same_secret
+from repertory.untrusted_files import read_bytes
 from repertory.values import Values
 from repertory_query.mcp.toolset_names import PATHS
 from repertory_query.sign_in.addresses import CALLBACK

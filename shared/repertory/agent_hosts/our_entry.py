@@ -11,10 +11,10 @@ import msgspec
 
 from repertory.agent_hosts.edits import Value
 from repertory.agent_hosts.host import Host, Machine, Scope
-from repertory.bounded import read_bytes
 from repertory.errors import UsageError
-from repertory.files import expanded
+from repertory.paths import expanded
 from repertory.settings import Settings, files
+from repertory.untrusted_files import read_bytes
 
 VARIABLE = "REPERTORY_SERVER_API_KEY"  # the environment variable with the key
 MAX_KEY_SIZE = 4096  # bytes

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from repertory.data_directory import CONNECTED
 from repertory.files import read_json, write_json
 
 BACKUP = ".repertory-backup"  # suffix of a configuration's backup
@@ -31,7 +32,7 @@ class Records:
     """The records in a data directory."""
 
     def __init__(self, data: Path) -> None:
-        self.folder = data / "connected"
+        self.folder = data / CONNECTED
 
     def of(self, path: Path) -> Record | None:
         """The record of a configuration; None if it is missing or unreadable."""

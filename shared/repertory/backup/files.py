@@ -12,30 +12,40 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from repertory.backup.archive import CHUNK
+from repertory.data_directory import (
+    AUDIT,
+    CONNECTED,
+    KEYS,
+    MODELS,
+    REVIEWS,
+    SIGN_INS,
+    STATUS,
+    TEAM_KEYS,
+    TRUSTED,
+    VECTORS,
+    WORKSPACES,
+)
 from repertory.errors import StoreCorruptError, StoreError
 from repertory.files import flush_to_disk, make_private, replacing
-from repertory.settings import SIGN_INS, TRUST_FILE
-
-AUDIT = "audit"
-CACHE = "vectors.sqlite"
 
 # Facts about workspaces, and decisions of people. The patterns match safe relative paths only.
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"
 _PLAIN = re.compile(
-    rf"{re.escape(TRUST_FILE)}|keys\.json|(?:keys|workspaces|status|connected)/{_NAME}\.json"
-    rf"|models/calibrations/{_NAME}\.json|{AUDIT}/audit\.jsonl(?:\.[0-9]{{1,4}})?"
+    rf"{re.escape(TRUSTED)}|{re.escape(TEAM_KEYS)}"
+    rf"|(?:{KEYS}|{WORKSPACES}|{STATUS}|{CONNECTED})/{_NAME}\.json"
+    rf"|{MODELS}/calibrations/{_NAME}\.json|{AUDIT}/audit\.jsonl(?:\.[0-9]{{1,4}})?"
 )
-_DATABASE = re.compile(rf"vectors\.sqlite|reviews/{_NAME}\.sqlite")
+_DATABASE = re.compile(rf"{re.escape(VECTORS)}|{REVIEWS}/{_NAME}\.sqlite")
 _SIGN_IN = re.compile(rf"{re.escape(SIGN_INS)}/{_NAME}\.json")
 _KINDS = {
-    CACHE: "cached vectors",
-    "reviews": "approvals",
-    "keys": "keys",
-    "keys.json": "keys",
-    TRUST_FILE: "trusted configurations",
+    VECTORS: "cached vectors",
+    REVIEWS: "approvals",
+    KEYS: "keys",
+    TEAM_KEYS: "keys",
+    TRUSTED: "trusted configurations",
     AUDIT: "audit log",
     SIGN_INS: "sign-ins",
-    "models": "calibrations",
+    MODELS: "calibrations",
 }
 _BUSY_S = 30.0  # total time to wait while another process writes a database
 _ATTEMPT_S = 1.0  # time per attempt within SQLite, where Ctrl-C has no effect
@@ -69,7 +79,7 @@ def names(data: Path, *, with_sign_ins: bool) -> list[str]:
     """
     found = []
     try:
-        for path in (*data.glob("*"), *data.glob("*/*"), *data.glob("models/calibrations/*")):
+        for path in (*data.glob("*"), *data.glob("*/*"), *data.glob(f"{MODELS}/calibrations/*")):
             name = path.relative_to(data).as_posix()
             if is_known(name) and path.is_file() and not path.is_symlink():
                 found.append(name)
@@ -157,7 +167,7 @@ def _copy(path: Path, copy: Path) -> None:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         # SQLite cannot open the cache on a read-only disk, because the cache uses a WAL file.
-        if path.name == CACHE and code in {*_DAMAGED, sqlite3.SQLITE_CANTOPEN}:
+        if path.name == VECTORS and code in {*_DAMAGED, sqlite3.SQLITE_CANTOPEN}:
             raise StoreCorruptError(
                 f"The vector cache {path} cannot be read ({error}), so it is left out: after a "
                 "restore, texts that are in no index are embedded again."

@@ -11,6 +11,7 @@ from repertory.backup import files, frames
 from repertory.backup.archive import Archive, Stored, require_room
 from repertory.backup.create import cache_model, own_collections
 from repertory.compose import Parts
+from repertory.data_directory import AUDIT, SERVERS, WORKSPACES
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError, UsageError
 from repertory.files import make_directory, unwritable
 from repertory.index.cache import Vector
@@ -81,8 +82,8 @@ def restore(parts: Parts, archive: Archive, step: Progress) -> None:
     """
     _check_idle(parts)
     manifest, data = archive.manifest, parts.settings.data_dir
-    logs = [name for name in manifest.files if name.startswith(f"{files.AUDIT}/")]
-    if not any((data / files.AUDIT).glob("*.jsonl")):
+    logs = [name for name in manifest.files if name.startswith(f"{AUDIT}/")]
+    if not any((data / AUDIT).glob("*.jsonl")):
         # Restored first, so that a failure of the rest can be logged. Rotated files come before
         # the current one.
         for name in sorted(logs, reverse=True):
@@ -98,7 +99,7 @@ def restore(parts: Parts, archive: Archive, step: Progress) -> None:
     for number, name in enumerate(found, 1):
         _restore_file(parts, archive, name)
         step("Files", number, len(found))
-    for seen in (data / "workspaces").glob("*.seen"):  # they describe the replaced indexes
+    for seen in (data / WORKSPACES).glob("*.seen"):  # they describe the replaced indexes
         seen.unlink(missing_ok=True)
     for alias, target in manifest.aliases.items():
         if target in renamed:
@@ -136,7 +137,7 @@ def _check_idle(parts: Parts) -> None:
             raise StoreBusyError(f"{holder} is watching; stop `repertory watch` first.")
         return
     running = [note.url for note in notes(parts.settings)]
-    servers = parts.settings.data_dir / "servers"
+    servers = parts.settings.data_dir / SERVERS
     places: list[Path] = []
     try:
         with suppress(FileNotFoundError):

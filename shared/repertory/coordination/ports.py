@@ -13,6 +13,7 @@ from repertory.coordination.snapshots import FileSnapshots, RedisSnapshots, Snap
 from repertory.coordination.status import FileStatus, MemoryStatus, RedisStatus, StatusBoard
 from repertory.coordination.tombstones import MemoryTombstones, RedisTombstones, Tombstones
 from repertory.coordination.unused_since import MemoryUnusedSince, RedisUnusedSince, UnusedSince
+from repertory.data_directory import KEYWORDS
 
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer
@@ -44,7 +45,7 @@ def in_process(folder: Path, status_file: Path | None = None) -> Coordination:
         claims=MemoryClaims(),
         failures=MemoryFailures(),
         status=FileStatus(status_file) if status_file else MemoryStatus(),
-        snapshots=FileSnapshots(folder / "keywords"),
+        snapshots=FileSnapshots(folder / KEYWORDS),
         lease=SoleLease(),
         unused=MemoryUnusedSince(),
     )

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from repertory.embedding.folder import Format
 from repertory.embedding.interrupts import delayed_interrupts
+from repertory.embedding.model_files import Format
 
 # Each exists if a driver is installed: NVIDIA; NVIDIA or AMD under WSL; AMD; NVIDIA on Windows.
 _DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")

@@ -11,7 +11,7 @@ from subprocess import DEVNULL, PIPE
 import msgspec
 
 from repertory import python_process
-from repertory.embedding.folder import Format
+from repertory.embedding.model_files import Format
 from repertory.errors import ModelError, WeightsUnavailableError
 from repertory.progress import Download
 

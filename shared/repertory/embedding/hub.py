@@ -20,13 +20,13 @@ from huggingface_hub import HfApi
 from huggingface_hub.hf_api import RepoSibling
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
+from repertory.embedding.description import check_architecture
 from repertory.embedding.download import Report
-from repertory.embedding.folder import (
+from repertory.embedding.model_files import (
     NEEDED,
     WEIGHTS,
     Format,
     Manifest,
-    check_architecture,
     manifest_file,
     manifest_in,
 )

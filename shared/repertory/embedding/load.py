@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from repertory.data_directory import MODELS
 from repertory.embedding.device import CPU, Placement, accelerators
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.folder import Format
 from repertory.embedding.interrupts import delayed_interrupts
+from repertory.embedding.model_files import Format
 from repertory.embedding.weights import Origin, WeightFiles, naming, resolve
 from repertory.errors import ConfigurationError, DeviceUnavailableError, ModelError
 from repertory.progress import Download
@@ -61,7 +62,7 @@ def load_engine(
             f"The device is {device!r}; it must be one of {', '.join(DEVICES)}."
         )
     failure: ModelError | None = None
-    cache = cache or data_dir / "models"
+    cache = cache or data_dir / MODELS
 
     def find(form: Format) -> WeightFiles:
         found = resolve(model_name, form, data_dir, progress, cache / "digests")

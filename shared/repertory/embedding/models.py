@@ -1,6 +1,6 @@
 """The table of known models and their properties.
 
-Other models work too if their folder has the necessary information; see ``folder.py``.
+Other models work too if their folder has the necessary information; see ``description.py``.
 """
 
 from enum import StrEnum

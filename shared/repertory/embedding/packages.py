@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.embedding.digests import sha256
-from repertory.embedding.folder import Format
+from repertory.embedding.model_files import Format
 from repertory.embedding.models import ENCODER, MINILM, Model
 from repertory.embedding.published import (
     ENCODER_GRAPH,

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 
 from repertory.embedding.digests import state_name
-from repertory.embedding.folder import data_of, source_of
+from repertory.embedding.model_files import data_of, source_of
 from repertory.errors import DeviceUnavailableError, ModelError
 from repertory.files import PRIVATE, make_private, write_atomically
 from repertory.memory import drop_pages, return_memory_early

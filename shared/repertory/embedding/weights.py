@@ -10,21 +10,20 @@ from pathlib import Path
 
 import msgspec
 
+from repertory.data_directory import MODELS
 from repertory.embedding import packages
+from repertory.embedding.description import check_modules, describe, of_files
 from repertory.embedding.digests import sha256
 from repertory.embedding.download import download
-from repertory.embedding.folder import (
+from repertory.embedding.model_files import (
     NEEDED,
     WEIGHTS,
     Digests,
     Format,
     Manifest,
-    check_modules,
-    describe,
     files_of_weights,
     manifest_file,
     manifest_in,
-    of_files,
     weights_in,
 )
 from repertory.embedding.models import DEFAULT, Model, known
@@ -89,7 +88,7 @@ def resolve(
         WeightsUnavailableError: No place has the weights; the message lists the places.
         ModelError: The model cannot be used; the message says why.
     """
-    models = data_dir / "models"
+    models = data_dir / MODELS
     digests = digests or models / "digests"
     model = DEFAULT if name is None else known(name)
     if name is not None and model is None and (path := _path(name)):

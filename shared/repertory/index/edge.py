@@ -17,6 +17,7 @@ from pathlib import Path
 
 from typing_extensions import override
 
+from repertory.data_directory import ALIASES, COLLECTIONS
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
 from repertory.files import write_atomically
 from repertory.index import layout
@@ -49,8 +50,8 @@ class EdgeStore(VectorStore):
             directory: The directory of collections and aliases.
             timeout: How many seconds to wait for another process before ``StoreBusyError``.
         """
-        self._collections = directory / "collections"
-        self._aliases = directory / "aliases"
+        self._collections = directory / COLLECTIONS
+        self._aliases = directory / ALIASES
         self._timeout = timeout
         self._shards: dict[str, OpenShard] = {}  # the open ones, by collection
         self._guard = threading.RLock()  # guards the shards and their users

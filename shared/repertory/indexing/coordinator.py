@@ -30,7 +30,7 @@ from repertory.notices import HAS_RIVAL, NOTHING_OFFERED
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem, Severity
-from repertory.stats import LATE_S, SourceState, WatchStatus
+from repertory.watch_status import LATE_S, SourceState, WatchStatus
 
 POLL_INTERVAL_S = 0.5  # between two reads of the aliases and of the failed items
 RETIRE_INTERVAL_S = 5.0  # between two checks for unused collections

@@ -10,7 +10,7 @@ from repertory.index.vectors import Collection
 from repertory.indexing.scan import ScanResult
 from repertory.review.gate import is_judgement
 from repertory.sources.source import Problem, Scan, Source
-from repertory.stats import SourceState, WatchStatus
+from repertory.watch_status import SourceState, WatchStatus
 
 
 def known_tools(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from repertory.indexing.job import QueueName
 from repertory.indexing.ledger import NEVER, Sent
-from repertory.stats import SAVE_BOUNDS, SaveTimes
+from repertory.watch_status import SAVE_BOUNDS, SaveTimes
 
 
 class Lag:

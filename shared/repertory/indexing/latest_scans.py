@@ -16,7 +16,7 @@ from repertory.notices import SUDDENLY_EMPTY
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Problem, Severity
-from repertory.stats import SourceState
+from repertory.watch_status import SourceState
 
 # Collecting the problems of a large catalogue is slow. If it takes longer than ``QUICK_S``, it is
 # limited to this share of the time.

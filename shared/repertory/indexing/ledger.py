@@ -8,7 +8,7 @@ from typing import NamedTuple
 from repertory.catalogue.item import KEY_BYTES, Item, item_key
 from repertory.coordination.deltas import REMOVED
 from repertory.index.vectors import State
-from repertory.stats import Building
+from repertory.watch_status import Building
 
 NEVER = float("-inf")
 MAX_SAVED = 1_000  # a change of up to this many items counts as saves, which are sent first

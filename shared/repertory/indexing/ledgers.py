@@ -12,7 +12,7 @@ from repertory.indexing.failed_items import FailedItems
 from repertory.indexing.lag import Lag
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.ledger import Ledger
-from repertory.stats import SaveTimes
+from repertory.watch_status import SaveTimes
 
 SLICE = 2_000  # items that are compared at a time
 IDLE_TIMEOUT_S = 10.0  # how long a build waits for a moment without pending items

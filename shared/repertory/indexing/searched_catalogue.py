@@ -2,7 +2,7 @@
 
 from repertory.indexing.collection_names import configuration_of
 from repertory.sources.configured import Catalogue
-from repertory.stats import WatchStatus
+from repertory.watch_status import WatchStatus
 
 
 class SearchedCatalogue:

@@ -10,7 +10,7 @@ from repertory.indexing.collection_names import (
     is_of_directory,
     model_slug,
 )
-from repertory.stats import UnusedIndex
+from repertory.watch_status import UnusedIndex
 
 INTERVAL_S = 60.0  # between two checks
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from repertory.bounded import real_path
 from repertory.catalogue.item import Kind
 from repertory.errors import StoreError
 from repertory.index.keywords.document import Entry
+from repertory.paths import real_path
 from repertory.project_search.file import File, Texts, folded
 from repertory.search.engine import SearchEngine
 

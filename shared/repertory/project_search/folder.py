@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from repertory.bounded import real_path
 from repertory.catalogue.item import Kind
 from repertory.errors import SourceError, StoreError
 from repertory.files import FOLDER, Signature, signature, signature_of
 from repertory.index.keywords.document import Entry
+from repertory.paths import real_path
 from repertory.project_search.file import File, Texts, folded
 from repertory.project_search.listing import Listing
 from repertory.project_search.private import has_secrets

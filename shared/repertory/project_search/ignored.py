@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from repertory.bounded import real_path
+from repertory.paths import real_path
 from repertory.sources.reading.files import Found, read_text
 from repertory.sources.reading.gitignore import GitIgnore, read_patterns
 

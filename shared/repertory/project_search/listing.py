@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from repertory.bounded import real_path
+from repertory.paths import real_path
 from repertory.project_search.ignored import Ignored
 from repertory.project_search.private import is_private
 from repertory.sources.folder_memory import GRANULARITY

@@ -29,8 +29,9 @@ from repertory.files import write_atomically
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.query_words import plain
 from repertory.progress import Progress
-from repertory.search.candidates import all_candidates, search_keywords
+from repertory.search.candidates import all_candidates
 from repertory.search.evidence import BESIDE_VECTORS, log_odds_of_words
+from repertory.search.keyword_arm import search_keywords
 from repertory.search.query import Query
 
 # Raise it when the fit, the log odds of words or the views of an item without a body change, so

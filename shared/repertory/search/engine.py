@@ -22,22 +22,17 @@ from repertory.index.layout import own_and_leads
 from repertory.index.vectors import Filter, Searched, VectorQuery
 from repertory.notices import NOTHING_TO_SEARCH, about_unknown_words
 from repertory.search.answer import Answer, Hit, Mode
-from repertory.search.candidates import (
-    MAX_BY_MEANING,
-    MAX_BY_WORDS,
-    KeywordResult,
-    all_candidates,
-    search_keywords,
-)
+from repertory.search.candidates import all_candidates
 from repertory.search.confidence import confidences
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import apply_policies
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import DEFAULT_THRESHOLD, Inference, with_inferred
 from repertory.search.item_cache import ItemCache
-from repertory.search.nearest import VectorResult, search_vectors, vectors_of
+from repertory.search.keyword_arm import MAX_BY_WORDS, KeywordResult, search_keywords
 from repertory.search.query import Query, check
 from repertory.search.ranking import Ranked, Task, best_first, task_of
+from repertory.search.semantic_arm import MAX_BY_MEANING, VectorResult, search_vectors, vectors_of
 from repertory.search.steps import texts_of_task
 from repertory.telemetry.spans import carried, traced
 from repertory.text import normalized

@@ -10,11 +10,12 @@ from repertory.catalogue.item import Item
 from repertory.index.keywords.places import Places
 from repertory.index.vectors import Filter
 from repertory.search.answer import Hit, Mode, rounded_down
-from repertory.search.candidates import MAX_BY_MEANING, Candidates
+from repertory.search.candidates import Candidates
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Better, Explanation, Word
 from repertory.search.lookup import row_of
 from repertory.search.query import Query
+from repertory.search.semantic_arm import MAX_BY_MEANING
 from repertory.text import counted
 
 NO_LIMIT = 1_000_000  # more than any search finds

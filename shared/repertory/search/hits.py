@@ -16,9 +16,10 @@ from repertory.index.keywords.matches import ItemMatch
 from repertory.index.keywords.places import places_of
 from repertory.index.vectors import Filter
 from repertory.search.answer import Evidence, Hit, Mode, Term
-from repertory.search.candidates import MAX_BY_MEANING, Candidates
+from repertory.search.candidates import Candidates
 from repertory.search.confidence import probability
 from repertory.search.reasons import NO_SECTION, best_section, reason, terms_of
+from repertory.search.semantic_arm import MAX_BY_MEANING
 
 # A section is named only if this share of the matched terms, by rarity, occurs just in the body.
 BODY_SHARE = 0.4

@@ -12,6 +12,7 @@ from repertory.text import cut
 from repertory.values import SETTINGS, Limit, Threshold, Values, Weights
 
 MAX_QUERY_LENGTH = 32_000  # characters
+TYPING_S = 5.0  # within this time, a longer or shorter beginning continues the same search
 
 _DEFAULTS = Values()
 
@@ -132,3 +133,11 @@ def check_text(text: str) -> None:
             f"The query has {len(text):,} characters; {MAX_QUERY_LENGTH:,} is the limit. Send the "
             "task without long quotations."
         )
+
+
+def continues(new: str, at: float, last: str, last_at: float) -> bool:
+    """Whether a query is the last one with letters typed or deleted.
+
+    A page searches at each letter. The times are in seconds.
+    """
+    return abs(at - last_at) < TYPING_S and (new.startswith(last) or last.startswith(new))

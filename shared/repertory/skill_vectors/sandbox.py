@@ -6,9 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from repertory.bounded import UnfitFileError, read_inside, real_path
 from repertory.errors import UsageError
+from repertory.paths import UnfitFileError, real_path
 from repertory.text import is_clean
+from repertory.untrusted_files import read_inside
 
 MAX_BYTES = 1 << 17  # per file; embedding this much takes about ten seconds
 MAX_PATH_LENGTH = 4_096  # characters

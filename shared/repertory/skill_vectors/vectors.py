@@ -26,10 +26,10 @@ from repertory.index.vectors import (
 from repertory.indexing.collection_names import model_slug, sandbox_name
 from repertory.search.engine import SearchEngine
 from repertory.search.query import check_text
-from repertory.skill_vectors.match import SkillMatch
 from repertory.skill_vectors.parts import parts
 from repertory.skill_vectors.sandbox import Sandbox, SandboxFile
 from repertory.values import NAMESPACE
+from repertory.wire import SkillMatch
 
 MIN_SCORE = 0.5
 RECIPE = 1  # increment it after changes that make the stored vectors invalid

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from repertory.bounded import read_within
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.reading.structured import is_fit, plain_object
 from repertory.sources.source import Problem, Scan, Source, WatchedFolder, error, warning
 from repertory.text import UNFIT, clean, is_clean
+from repertory.untrusted_files import read_within
 
 FILE_LIMIT = 64 << 20  # bytes
 MAX_ID_LENGTH = 500  # characters

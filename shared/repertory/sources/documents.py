@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from repertory.bounded import as_listed, is_inside, real_path
 from repertory.catalogue.item import Kind
 from repertory.catalogue.skill_format import SKILL_FILE, SKILL_FILES
 from repertory.errors import ConfigurationError
+from repertory.paths import as_listed, is_inside, real_path
 from repertory.sources.entry import check_options, source_path
 from repertory.sources.folder import FolderSource
 from repertory.sources.neuroscript import SUFFIX as NEUROSCRIPT

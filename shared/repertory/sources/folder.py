@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import msgspec
 from typing_extensions import override
 
-from repertory.bounded import as_listed, is_inside, listed_path, place_in, real_path
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
 from repertory.files import Signature
+from repertory.paths import as_listed, is_inside, lies_in, listed_path, place_in, real_path
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.folder_contents import Entry, FolderContents
 from repertory.sources.folder_memory import (
@@ -39,7 +39,6 @@ from repertory.sources.source import (
 )
 from repertory.sources.text_file import TextFile
 from repertory.sources.walked import Walked, outermost
-from repertory.trust import lies_in
 
 HIDDEN = "it is hidden"
 IGNORED = "a .gitignore excludes it"

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from repertory.bounded import place_below, real_path
 from repertory.errors import SourceError
+from repertory.paths import place_below, real_path
 from repertory.sources.folder import FolderSource
 from repertory.sources.folder_contents import Entry, FolderContents
 from repertory.sources.reading.files import NO_TEXT, Found, read_file

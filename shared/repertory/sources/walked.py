@@ -5,8 +5,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from pathlib import Path
 
-from repertory.bounded import is_inside, listed_path, place_in
 from repertory.files import identity
+from repertory.paths import is_inside, listed_path, place_in
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.walk import Walk
 from repertory.text import clean

@@ -9,7 +9,7 @@ from cachetools import LRUCache
 from repertory.background_writer import BackgroundWriter
 from repertory.errors import StoreError
 from repertory.search.answer import Answer
-from repertory.search.typed_queries import continues
+from repertory.search.query import continues
 from repertory.usage.events import Event, LostEvents, Search, search_of, use_of
 from repertory.usage.store import UsageStore
 

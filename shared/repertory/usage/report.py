@@ -10,13 +10,13 @@ from msgspec.structs import fields, replace
 from repertory.catalogue.item import Kind
 from repertory.catalogue.likeness import likenesses
 from repertory.index.keywords.document import Entry
-from repertory.stats import SourceState
 from repertory.text import ago
 from repertory.usage import similar_items
 from repertory.usage.clusters import Cluster, clusters
 from repertory.usage.events import Event, LostEvents, Use
 from repertory.usage.outcomes import USED_WITHIN_S, Outcome, outcomes
 from repertory.usage.wire import Insights, ItemFinding, SearchFinding, StaleSource
+from repertory.watch_status import SourceState
 
 MAX_LISTED = 50  # per list
 MAX_QUERIES = 5  # per cluster

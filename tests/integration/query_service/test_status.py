@@ -17,12 +17,13 @@ from repertory.catalogue.item import Item, Kind
 from repertory.coordination.deltas import MemoryDeltas
 from repertory.coordination.failures import Failure
 from repertory.errors import StoreError
-from repertory.indexing import verification
 from repertory.indexing.collection_names import next_alias
 from repertory.indexing.job import Job, jobs
+from repertory.live_search import verification
 from repertory.search.engine import SearchEngine
 from repertory.sources.source import error
-from repertory.stats import Lengths, Rebuild, Stats, WatchStatus, report_watch
+from repertory.stats import Lengths, Rebuild, Stats
+from repertory.watch_status import WatchStatus, report_watch
 from repertory_query import served_index
 from repertory_query.app import create_app
 from repertory_query.pool import Pool

@@ -26,8 +26,7 @@ from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import NameIndex
 from repertory.index.keywords.packed import Rows
 from repertory.index.keywords.paging import Page, page_of
-from repertory.index.keywords.part import Part, as_keys, merged
-from repertory.index.keywords.parts import Parts, RowPlaces
+from repertory.index.keywords.parts import Part, Parts, RowPlaces, as_keys, merged
 from repertory.index.keywords.policies import PolicyIndex
 from repertory.index.keywords.segment import KEY, Keys, Segment
 from repertory.index.vectors import Filter

@@ -22,7 +22,7 @@ from repertory.index.keywords.background import (
 from repertory.index.keywords.document import WRITTEN
 from repertory.index.keywords.inflections import are_forms
 from repertory.index.keywords.packed import encoded
-from repertory.index.keywords.part import Part
+from repertory.index.keywords.parts import Part
 from repertory.index.keywords.query_words import query_words
 from repertory.index.keywords.spellings import other_spellings
 from repertory.index.keywords.tokens import ENGLISH, is_unspaced, runs, term_of

@@ -6,8 +6,7 @@ from heapq import nsmallest
 from itertools import islice
 
 from repertory.catalogue.names import compact_name, digits, signs
-from repertory.index.keywords.part import Part
-from repertory.index.keywords.parts import Parts
+from repertory.index.keywords.parts import Part, Parts
 
 MIN_PREFIX_LENGTH = 3  # characters; one less in scripts other than ASCII
 MAX_COMPLETIONS = 100  # as many as either arm finds

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from repertory.index.keywords.document import Entry
-from repertory.index.keywords.part import Part
+from repertory.index.keywords.parts import Part
 from repertory.index.vectors import Filter
 
 Page = tuple[list[Entry], int]

@@ -17,7 +17,7 @@ from msgspec import Meta
 from repertory.errors import StoreCorruptError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.packed import Offsets, Rows, Strings, Table
-from repertory.index.keywords.part import Part
+from repertory.index.keywords.parts import Part
 from repertory.index.keywords.segment import KEY, Segment
 
 # Increase it whenever the index is built or packed differently.

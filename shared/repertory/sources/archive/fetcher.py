@@ -9,7 +9,6 @@ from typing import Any
 
 from typing_extensions import override
 
-from repertory.bounded import read_bytes
 from repertory.catalogue.skill_format import SKILL_FILES
 from repertory.errors import SourceError
 from repertory.files import signature
@@ -19,6 +18,7 @@ from repertory.sources.fetched.http import get
 from repertory.sources.fetched.servers import declared_in
 from repertory.sources.fetched.urls import is_http, shown
 from repertory.sources.fetched.writing import Writer
+from repertory.untrusted_files import read_bytes
 
 MAX_ARCHIVE_SIZE = 64 * 2**20  # bytes
 

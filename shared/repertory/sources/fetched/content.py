@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from filelock import FileLock, Timeout
 
-from repertory.bounded import real_path
 from repertory.errors import SourceError
 from repertory.files import PRIVATE, half_of, make_private, unwritable, write_atomically
+from repertory.paths import real_path
 from repertory.sources.fetched import servers
 from repertory.sources.fetched.fetcher import Fetcher, State
 from repertory.text import cut, one_line

@@ -8,10 +8,10 @@ from urllib.parse import unquote
 
 import msgspec
 
-from repertory.bounded import read_bytes
 from repertory.errors import SourceError
 from repertory.sources.mcp.server import ServerConfig
 from repertory.trust import digest_of
+from repertory.untrusted_files import read_bytes
 
 MAX_ENV_FILE_SIZE = 2**20  # bytes
 MIN_SECRET_LENGTH = 4  # masking shorter values would ruin messages

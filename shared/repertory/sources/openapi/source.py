@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from typing_extensions import override
 
-from repertory.bounded import read_bytes
 from repertory.catalogue.item import Item
 from repertory.catalogue.safety import CLAIMS
 from repertory.errors import CallsOffError, SourceError
@@ -22,6 +21,7 @@ from repertory.sources.openapi.servers import origin, servers_of
 from repertory.sources.source import Problem, Scan, Source, Trust, WatchedFolder, error, warning
 from repertory.sources.tools import takes, tool_id, tool_items
 from repertory.text import one_line
+from repertory.untrusted_files import read_bytes
 
 MAX_PROBLEMS = 100  # with the operations of one document
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from repertory.bounded import real_path
+from repertory.paths import real_path
 from repertory.sources.reading.files import Found, read_file
 from repertory.sources.reading.patterns import spec_of
 from repertory.sources.source import Problem, warning

@@ -6,8 +6,8 @@ from heapq import heappop, heappush
 from pathlib import Path
 from stat import S_ISDIR, S_ISLNK
 
-from repertory.bounded import as_listed, followed, is_inside, listed_path
 from repertory.errors import SourceError
+from repertory.paths import as_listed, followed, is_inside, listed_path
 from repertory.sources.folder_memory import settled_time
 from repertory.sources.reading.files import Found
 from repertory.sources.source import Problem, error, warning

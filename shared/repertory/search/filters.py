@@ -8,8 +8,8 @@ import msgspec
 from repertory.catalogue.safety import CLAIMS
 from repertory.errors import UnknownFilterError
 from repertory.index.vectors import Filter
-from repertory.stats import SourceState
 from repertory.text import normalized
+from repertory.watch_status import SourceState
 
 if TYPE_CHECKING:
     from repertory.index.keywords.index import KeywordIndex

@@ -6,9 +6,9 @@ from repertory.coordination.ports import Coordination
 from repertory.errors import StoreError
 from repertory.index.vectors import Collection
 from repertory.indexing.keyword_feed import KeywordFeed
-from repertory.indexing.verification import Verifier
+from repertory.live_search.verification import Verifier
 from repertory.memory import trim
-from repertory.stats import watch_status
+from repertory.watch_status import watch_status
 
 GROWTH = 1_000  # added or removed items after which freed memory is returned to the system
 FREE_INTERVAL_S = 60.0  # after which pages of the keyword index that were read are released

@@ -15,12 +15,12 @@ from repertory.errors import ModelError, NothingIndexedError, StoreError
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Collection, VectorStore
 from repertory.indexing import keyword_sync
+from repertory.live_search.engine_factory import NO_VECTORS, EngineFactory, has_vectors
+from repertory.live_search.followed_index import FollowedIndex, followed
+from repertory.live_search.known_sources import KnownSources
+from repertory.live_search.visible_subsets import Subsets
+from repertory.live_search.watch_reports import WatchReports
 from repertory.search.engine import SearchEngine
-from repertory.search.engine_factory import NO_VECTORS, EngineFactory, has_vectors
-from repertory.search.followed_index import FollowedIndex, followed
-from repertory.search.known_sources import KnownSources
-from repertory.search.visible_subsets import Subsets
-from repertory.search.watch_reports import WatchReports
 from repertory.stats import Verification
 
 POLL_INTERVAL_S = 1.0  # between two reads of the alias, and the longest wait for a delta

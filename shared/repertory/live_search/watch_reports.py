@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from repertory.coordination.status import StatusBoard
 from repertory.errors import StoreError
 from repertory.indexing.collection_names import configuration_of
-from repertory.search.known_sources import KnownSources
-from repertory.stats import SILENCE_S, SaveTimes, WatchStatus, watch_status
+from repertory.live_search.known_sources import KnownSources
+from repertory.watch_status import SILENCE_S, SaveTimes, WatchStatus, watch_status
 
 
 class WatchReports:

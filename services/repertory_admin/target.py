@@ -1,4 +1,4 @@
-"""The backend of a command: a server, or the index of this directory, opened in this process."""
+"""The target of a command: a server, or the index of this directory, opened in this process."""
 
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress

@@ -17,7 +17,7 @@ from repertory.notices import (
     about_first_index,
     about_sources,
 )
-from repertory.stats import LATE_S, SourceState, WatchStatus
+from repertory.watch_status import LATE_S, SourceState, WatchStatus
 
 UNKNOWN = (
     "It is not known yet which sources you may see: the watch service has not reported, or is "

@@ -6,15 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from repertory.embedding.folder import (
-    MAX_CONFIG_SIZE,
-    Digests,
-    Format,
-    check_modules,
-    describe,
-    of_files,
-    weights_in,
-)
+from repertory.embedding.description import MAX_CONFIG_SIZE, check_modules, describe, of_files
+from repertory.embedding.model_files import Digests, Format, weights_in
 from repertory.embedding.models import (
     BGE_QUERY_PREFIX,
     BGE_SMALL,

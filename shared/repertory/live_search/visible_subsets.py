@@ -18,8 +18,8 @@ from typing_extensions import override
 
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter, Searched, State, VectorAnswer, VectorQuery
+from repertory.live_search.known_sources import KnownSources
 from repertory.search.engine import SearchEngine
-from repertory.search.known_sources import KnownSources
 
 MAX_SUBSETS = 16  # cached subsets; each has its own keyword index in memory
 KEEP_S = 60.0  # a subset is kept up to date for this time after its last search

@@ -18,6 +18,8 @@ from repertory.telemetry.spans import traced
 
 DuplicateKeysOf = Callable[[Sequence[int]], Sequence[Hashable]]
 
+# The nearest points at any limit of the query, so that a larger limit only adds hits.
+MAX_BY_MEANING = 40
 # An item has a point for each of its sections, so the nearest points may all belong to a few long
 # documents. Then more points are requested, until they belong to at least this many items.
 MIN_ITEMS = 20

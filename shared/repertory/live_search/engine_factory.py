@@ -11,9 +11,9 @@ from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Collection
 from repertory.indexing.collection_names import model_slug
+from repertory.live_search.known_sources import KnownSources
 from repertory.search.engine import SearchEngine
 from repertory.search.item_cache import ItemCache
-from repertory.search.known_sources import KnownSources
 
 NO_VECTORS = (
     "No model was available when this was indexed, so only keywords are searched. "

@@ -1,0 +1,1 @@
+"""Keeps one search engine current for each group of callers: follows the index and its sources."""
