@@ -4,12 +4,11 @@ import msgspec
 import pytest
 from hypothesis import example, given
 
-from repertory import filters
 from repertory.catalogue.item import Item
 from repertory.errors import RepertoryError
 from repertory.index.vectors import Filter
 from repertory.indexing.item_problems import problems_between
-from repertory.search import lookup
+from repertory.search import filters, lookup
 from repertory.search.engine import SearchEngine
 from repertory.search.explain import explain
 from repertory.search.query import Query
