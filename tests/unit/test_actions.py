@@ -32,6 +32,8 @@ from repertory.catalogue.actions import agreement, kind_of, of_name, of_request,
         ("turn_on_lamp", "run"),
         ("switch_lamp_off", "stop"),
         ("set_up_project", "create"),
+        ("restore_backup", "restore"),
+        ("creating-videos", "create"),
     ],
 )
 def test_a_name_has_the_action_of_its_first_verb(name: str, action: str) -> None:
@@ -43,6 +45,7 @@ def test_the_first_verb_of_a_name_decides() -> None:
     """Later words of a name may be nouns that look like verbs."""
     assert of_name("delete_search") == of_name("delete")
     assert of_name("create_merge_request") == of_name("create")
+    assert of_name("booking_list") == of_name("list")
 
 
 @pytest.mark.parametrize("name", ["notes", "pdf-tables", "", "created", "4"])
@@ -155,6 +158,9 @@ def test_a_very_long_request_is_read_at_its_beginning() -> None:
         ("cancel the run", "stop_run", 1),
         ("cancel the run", "delete_run", 1),
         ("cancel the run", "start_run", -1),
+        ("back up the hub", "restore_hub", -1),
+        ("back up the hub", "create_hub_backup", 1),
+        ("delete a video", "creating-videos", -1),
         ("execute a query", "run_query", 1),
         ("email the team", "send_message", 1),
     ],

@@ -28,6 +28,8 @@ from tests.support.keyword_search import keyword_engine
         "string strings",
         "meeting meetings",
         "setting settings",
+        "api apis",
+        "wiki wikis",
     ],
 )
 def test_all_inflections_of_a_word_are_forms_of_each_other(forms: str) -> None:
@@ -44,6 +46,7 @@ def test_all_inflections_of_a_word_are_forms_of_each_other(forms: str) -> None:
         ("read", "readings"),
         ("files", "filings"),
         ("set", "settings"),
+        ("pypi", "pypy"),
     ],
 )
 def test_different_words_with_the_same_stem_are_not_forms(word: str, other: str) -> None:

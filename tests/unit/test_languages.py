@@ -7,6 +7,7 @@ import pytest
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.names import folded
 from repertory.index.keywords.tokens import terms
+from repertory.search.confidence import IN_NAME
 from repertory.search.query import Query
 from tests.support.builders import skill, tool
 from tests.support.keyword_search import keyword_engine
@@ -123,6 +124,17 @@ def test_words_between_unspaced_text_are_separate_terms() -> None:
 def test_a_query_in_another_language_finds_names_and_shared_words(typed: str, name: str) -> None:
     """Shared words count although most words of the query are unknown."""
     assert found(ENGLISH, typed)[0] == name
+
+
+@pytest.mark.parametrize("typed", ["git 브랜치 삭제", "git удалить ветку", "gitブランチ"])
+def test_a_single_shared_word_is_only_a_part_of_a_query(typed: str) -> None:
+    """Every item of this service has the word in its name, so none of them is sure to be meant."""
+    engine = keyword_engine(
+        [tool(f"a__git_{verb}", "In Git") for verb in ("push", "log", "status")]
+    )
+    (asked, alone) = (engine.search(Query(text=text)).hits for text in (typed, "git"))
+    assert len(asked) == len(alone) == 3
+    assert max(hit.confidence for hit in asked) < IN_NAME[0] <= alone[-1].confidence
 
 
 @pytest.mark.parametrize(

@@ -279,6 +279,34 @@ def test_steps_are_embedded_in_one_batch_of_bounded_texts() -> None:
     assert embedding.calls[1:] == [[long]]
 
 
+@pytest.mark.parametrize(
+    ("typed", "embedded"),
+    [
+        ("read the contnets of a file", "read the contents of a file"),
+        ("sendEmail to a recipeint", "send email to a recipient"),
+        ("recibient", "recipient"),
+        ("a smoth crust", "a smoth crust"),  # too short
+        ("kubernettes", "kubernettes"),  # no item has the word
+        ("mentents, contentsy", "mentents, contentsy"),  # another beginning or ending
+        ("the brandy", "the brandy"),  # a word of English
+    ],
+)
+def test_misspelt_words_are_embedded_as_words_of_the_index(typed: str, embedded: str) -> None:
+    """A model would take a misspelt word for another one: "conficts" for "config"."""
+    embedding = Recording()
+    search(engine_of(embedding=lambda: embedding), typed)
+    assert embedding.calls == [[embedded]]
+
+
+def test_a_word_that_may_stand_for_several_is_embedded_as_typed() -> None:
+    """Forms of one word are one word."""
+    texts = ("Plants and planets", "A printer, printers")
+    engine = keyword_engine([tool(f"a__{number}", text) for number, text in enumerate(texts)])
+    corrected = engine.keywords.corrected
+    assert corrected("plantes") == "plantes"
+    assert corrected("printeer, pritners") == "printer, printers"
+
+
 def test_names_are_embedded_as_words() -> None:
     """``readFile`` is embedded as ``read file``, also inside the steps of a task."""
     embedding = Recording()

@@ -28,6 +28,7 @@ _VERBS = {
     "restart retry",
     "stop": "stop kill terminate cancel abort close pause end shut shutdown quit disconnect "
     "deactivate",
+    "restore": "restore recover undelete undo revert",
     "merge": "merge combine join concatenate rebase",
     "convert": "convert transform translate transcode turn export parse extract encode decode",
 }
@@ -37,7 +38,11 @@ _ACTIONS: dict[str, frozenset[str]] = {
     for verb in verbs.split()
 }
 # Two-word verbs, and verbs that switch something, whose particle determines the action.
-_PHRASES = {("get", "rid"): _ACTIONS["delete"], ("set", "up"): _ACTIONS["create"]}
+_PHRASES = {
+    ("get", "rid"): _ACTIONS["delete"],
+    ("set", "up"): _ACTIONS["create"],
+    ("back", "up"): _ACTIONS["create"],
+}
 SWITCHING = frozenset({"turn", "switch", "power", "shut"})
 _PARTICLES = {"on": _ACTIONS["activate"], "off": _ACTIONS["deactivate"]}
 _AFTER_PARTICLE = frozenset(
@@ -101,12 +106,15 @@ _FORMS = {"for": _DOING, "that": _DOES, "which": _DOES}  # the verb forms after 
 
 
 def of_name(name: str) -> frozenset[str]:
-    """The actions of an item, from the first verb in its name."""
+    """The actions of an item, from the first verb in its name.
+
+    A name without one may begin with the other form of a verb: ``creating-videos``.
+    """
     words = split_name(name).split()
     for place, word in enumerate(words):
         if found := _with_particle(words, place) or _ACTIONS.get(word):
             return found
-    return frozenset()
+    return _ACTIONS.get(_DOING.get(words[0], ""), frozenset()) if words else frozenset()
 
 
 @lru_cache(maxsize=256)  # a search needs it several times for each of its texts

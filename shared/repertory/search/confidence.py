@@ -25,6 +25,7 @@ from repertory.index.keywords.tokens import STOP_WORDS, term_of
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Numbers
 from repertory.search.evidence import WORDS_ALONE, has_or_corrected, log_odds_of_words, reaches
+from repertory.search.languages import is_in_another_language
 from repertory.search.opposites import opposed
 from repertory.search.similar_names import OTHER
 from repertory.values import Values
@@ -83,17 +84,22 @@ def probability(confidence: float) -> float:
 def confidences(found: Candidates) -> Confidences:
     """The confidence of each candidate, 0…1.
 
-    If ``shared`` is set, it is the higher one of all terms and of the shared terms alone.
+    If ``shared`` is set, it is the higher one of all terms and of the shared terms alone. The terms
+    that two languages share are only a part of the query, even if it is a single one.
     """
     whole = _by_terms(found)
     if found.shared is None:
         return whole
-    weights = found.shared.weights(found.rows)
-    return np.maximum(whole, _by_terms(replace(found, matches=found.shared, weights=weights)))
+    part = replace(found, matches=found.shared, weights=found.shared.weights(found.rows))
+    is_all = not is_in_another_language(found.query.text)
+    return np.maximum(whole, _by_terms(part, is_all=is_all))
 
 
-def _by_terms(found: Candidates) -> Confidences:
-    """The confidence of each candidate for the terms of ``found.matches``."""
+def _by_terms(found: Candidates, *, is_all: bool = True) -> Confidences:
+    """The confidence of each candidate for the terms of ``found.matches``.
+
+    ``is_all`` says whether these are all words of the query that have a meaning.
+    """
     if found.mode is Mode.KEYWORD:
         odds = log_odds_of_words(found, WORDS_ALONE)
     else:
@@ -101,7 +107,7 @@ def _by_terms(found: Candidates) -> Confidences:
         odds = alpha / usual * found.semantic
         odds = odds + (1 - alpha) / (1 - usual) * log_odds_of_words(found)
     confidence = MAX_UNNAMED * np.sqrt(1 / (1 + np.exp(-odds.astype(np.float64))))
-    if len(found.matches.terms) == 1 and has_few_words(found.query.text):
+    if is_all and len(found.matches.terms) == 1 and has_few_words(found.query.text):
         confidence = _of_one_word(found, found.matches.terms[0], found.weights[0], confidence)
     elif found.matches.terms:
         confidence = _of_words(found, confidence)

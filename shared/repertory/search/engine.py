@@ -365,7 +365,7 @@ class SearchEngine:
             return [None] * len(queries)
         try:
             embedding = self._embedding()
-            vectors = vectors_of(embedding, queries)
+            vectors = vectors_of(embedding, queries, self.keywords.corrected)
             asked = [one.result()[1] for one in reading]
             known = [bool(vector.any()) for vector in vectors]
             wanted = [

@@ -17,12 +17,12 @@ def shared_terms(text: str, matches: Matches) -> list[Term]:
     An English catalogue can answer only the ASCII words of such a query that occur in names:
     ``GitHub``, ``issue``.
     """
-    if not _is_in_another_language(text):
+    if not is_in_another_language(text):
         return []
     return [term for term in matches.terms if term.typed.isascii() and matches.is_in_a_name(term)]
 
 
-def _is_in_another_language(text: str) -> bool:
+def is_in_another_language(text: str) -> bool:
     """Whether the query has at least as many foreign words as English function words.
 
     A single foreign word in ASCII is not enough, as ``du`` is also a command. English also has

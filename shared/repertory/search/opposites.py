@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 
 from repertory.catalogue.actions import SWITCHING, endings, wanted
 from repertory.catalogue.names import split_name
+from repertory.index.keywords.background import is_known
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.query_words import plain
-from repertory.index.keywords.tokens import ENGLISH
+from repertory.index.keywords.tokens import ENGLISH, term_of
 
-MIN_REVERSED = 3  # characters of a word that a prefix reverses
+MIN_REVERSED = 3  # characters of a word that a prefix reverses, or a particle
 ARTICLES = frozenset({"a", "an", "the", "my", "our", "your", "this", "that", "all", "some"})
 
 # Particles that give a verb opposite meanings, and prefixes that reverse a verb.
@@ -36,12 +37,12 @@ def opposed(
     verb = next((word for word in wanted(plain(text)) if word not in ENGLISH), "")
     spelt = filter(None, (verb, *corrected.get(verb, ())))
     verbs = frozenset(form for one in spelt for form in _with_gerunds(one))
-    asked, conversions = verbs.union(typed), _conversions(typed)
+    asked, conversions = verbs.union(typed, _apart(typed)), _conversions(typed)
     opposites = {one: other for one, other in _PARTICLES.items() if other in asked}
     opposites |= {one: word for word in verbs for one in _reversed(word)}
     found = [
         all(
-            _is_opposed(name, asked, opposites, verbs) or _is_backwards(name, conversions)
+            _is_opposed(_apart(name), asked, opposites, verbs) or _is_backwards(name, conversions)
             for name in (split_name(name).split() for name in entry.names)
         )
         for entry in entries
@@ -57,6 +58,17 @@ def reverses(word: str, other: str) -> bool:
 def _with_gerunds(verb: str) -> list[str]:
     """A verb and the spellings of its form in names such as ``installing-skills``."""
     return [verb, *endings(verb, "ing")]
+
+
+def _apart(words: Iterable[str]) -> list[str]:
+    """The words, of which a known word with a particle becomes two: ``login``."""
+    found = list[str]()
+    for word in words:
+        particle = next((one for one in _PARTICLES if word.endswith(one)), "")
+        rest = word.removesuffix(particle)
+        is_known_verb = particle and len(rest) >= MIN_REVERSED and is_known(term_of(rest))
+        found += (rest, particle) if is_known_verb else (word,)
+    return found
 
 
 def _reversed(word: str) -> Sequence[str]:

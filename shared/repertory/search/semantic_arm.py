@@ -122,13 +122,17 @@ def _of_enough_items(
 
 
 @traced("embed the query")
-def vectors_of(engine: EmbeddingEngine, queries: Sequence[Query]) -> Vectors:
+def vectors_of(
+    engine: EmbeddingEngine, queries: Sequence[Query], corrected: Callable[[str], str]
+) -> Vectors:
     """The vectors of a query as a whole and of its steps: shape ``(texts, dimension)``.
+
+    ``corrected`` replaces the misspelt words of a text, which a model would take for others.
 
     Raises:
         ModelError: The engine failed.
     """
-    whole, *steps = (plain(one.text) for one in queries)
+    whole, *steps = (corrected(plain(one.text)) for one in queries)
     if not steps:
         return engine.embed_query(whole)[None]
     return engine.embed_queries([text[:MAX_EMBEDDED] for text in (whole, *steps)])

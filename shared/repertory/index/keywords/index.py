@@ -212,6 +212,10 @@ class KeywordIndex:
             found += [self.entry(row).id for row in part.rows(rows).tolist()]
         return found
 
+    def corrected(self, text: str) -> str:
+        """A text in which misspelt words are replaced by words of this index."""
+        return self._lexicon.corrected(text)
+
     def match(self, query: str) -> Matches:
         """The terms of a query with their corrections and completions, and their matches."""
         return Matches(query, self._lexicon.terms(query), self)

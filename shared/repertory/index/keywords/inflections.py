@@ -7,7 +7,7 @@ A stem is not enough, because different words may share one: ``customs`` and ``c
 import re
 from functools import lru_cache
 
-_PLURAL = re.compile(r"(?<=ss|ch|sh)es$|(?<=[xz])es$|(?<=[^suix])s$")
+_PLURAL = re.compile(r"(?<=ss|ch|sh)es$|(?<=[xz])es$|(?<=[^sux])s$")
 _ENDING = re.compile(r"(?<=[a-z])(?:ing|ed|ment)$")
 _VOWEL = re.compile("[aeiouy]")
 _DOUBLED = re.compile(r"([a-z])\1$")
@@ -36,6 +36,6 @@ def _base(word: str) -> str:
     rest = _ENDING.sub("", word)
     base = rest if _VOWEL.search(rest) else word  # the "ing" of "string" is not an ending
     base = base.rstrip("e")
-    if base.endswith("i"):
+    if base.endswith("i") and base != word:  # copied, copies; but not "pypi"
         base = base[:-1] + "y"
     return _DOUBLED.sub(r"\1", base)

@@ -17,6 +17,7 @@ from repertory.index.keywords.background import (
     frequency,
     is_english,
     is_known,
+    is_word,
     rarity,
 )
 from repertory.index.keywords.document import WRITTEN
@@ -25,10 +26,12 @@ from repertory.index.keywords.packed import encoded
 from repertory.index.keywords.parts import Part
 from repertory.index.keywords.query_words import query_words
 from repertory.index.keywords.spellings import other_spellings
-from repertory.index.keywords.tokens import ENGLISH, is_unspaced, runs, term_of
+from repertory.index.keywords.tokens import ENGLISH, RUN, is_unspaced, runs, term_of
 
 VARIANT_FACTOR = 0.5  # factor for the weight of a correction or completion
 MIN_VARIED = 5  # minimum characters to correct or complete a word that has exact matches
+# Minimum characters of a word that is corrected before embedding, and of one with a wrong letter.
+MIN_CORRECTED, MIN_REPLACED = 6, 8
 MIN_PREFIX_LENGTH = 3  # minimum characters of a word that is completed
 MAX_VARIANTS = 12
 MIN_OF_CODE = 4  # minimum letters to correct a word with digits; fewer are a code
@@ -113,6 +116,28 @@ class Lexicon:
             self._term(text, term, others, is_alone=is_alone)
             for term, (text, others) in found.items()
         ]
+
+    def corrected(self, text: str) -> str:
+        """A text in which each misspelt word is replaced by the indexed word that it stands for.
+
+        Only unknown words that no item contains are replaced, and only by usual words.
+        """
+        return RUN.sub(lambda run: self._corrected(run[0]), text)
+
+    def _corrected(self, word: str) -> str:
+        if len(word) < MIN_CORRECTED or not (word.isascii() and word.isalpha()):
+            return word
+        term = term_of(word)
+        if is_english(word) or (term == word and is_known(term)) or self._has(term):
+            return word
+        near = [
+            one
+            for one in sorted(self._near(word))
+            if is_word(one, term_of(one)) and _is_likely_typo(word, one)
+        ]
+        # Forms of one word are one correction. The longest one is a word, not a stem.
+        is_one = bool(near) and all(are_forms(near[0], one) for one in near)
+        return max(near, key=len) if is_one else word
 
     def _term(self, word: str, term: str, others: Iterable[str], *, is_alone: bool) -> Term:
         if len(term) == 1 and is_unspaced(term):
@@ -204,6 +229,16 @@ class Lexicon:
             return iter(())
         found = (_beginning(part, key) for part in self._parts for key in (WRITTEN + word, word))
         return merge(*found, key=_order)
+
+
+def _is_likely_typo(typed: str, word: str) -> bool:
+    """Whether a typed word is likely to be a typo of a word, and not just another rare word.
+
+    Few people misspell the first letter. ``seeders`` is not ``seekers``, nor ``patchy`` ``patch``.
+    """
+    is_replaced = len(typed) == len(word) and sorted(typed) != sorted(word)
+    is_long = len(typed) >= MIN_REPLACED or not is_replaced
+    return typed[0] == word[0] and is_long and not typed.startswith(word)
 
 
 def _beginning(part: Part, prefix: str) -> Iterator[str]:
