@@ -15,11 +15,17 @@ from repertory.compose import Parts
 from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.groups import MAX_GROUPS, checked, may_see
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Searched, State, VectorAnswer, VectorQuery
+from repertory.index.vectors import Filter, Searched, State, VectorAnswer, VectorQuery
 from repertory.indexing.scan import ScanResult
 from repertory.search import visible_subsets as subsets_module
 from repertory.search.known_sources import BUILDING, KnownSources
-from repertory.search.visible_subsets import KEEP_S, MAX_SUBSETS, Subsets, VisibleCollection
+from repertory.search.visible_subsets import (
+    KEEP_S,
+    MAX_SUBSETS,
+    NOTHING,
+    Subsets,
+    VisibleCollection,
+)
 from repertory.settings import load
 from repertory.sources.configured import Catalogue, build_catalogue, withheld_sources
 from repertory.sources.registry import build
@@ -305,20 +311,32 @@ def test_no_subset_is_prepared_for_callers_who_got_an_error() -> None:
 
 
 class Moved(Searched):
-    """Points whose records say that an item has moved to a hidden source."""
+    """Points whose records say that an item has moved to a hidden source.
+
+    Attributes:
+        asked: The keys of the records that were read.
+        sources: The sources in the filter of each query.
+    """
 
     name = "moved"
 
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.sources: list[tuple[str, ...]] = []
+
     @override
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
+        self.asked += keys
         return {"a": {"source": "vault"}, "b": {"source": "team"}, "c": {}}
 
     @override
     def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
-        return iter(())
+        for item, source in (("a", "vault"), ("b", "team")):
+            yield State(item=item, source=source, content_hash="", metadata_hash="", revision=1)
 
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
+        self.sources += [one.where.sources if one.where else () for one in queries]
         records = {"a": '{"source": "vault"}', "b": '{"source": "team"}', "c": "?", "d": "{}"}
         return [VectorAnswer(matches=[], scores={}, records=records) for _ in queries]
 
@@ -326,9 +344,28 @@ class Moved(Searched):
 def test_records_from_a_search_are_limited_to_visible_sources() -> None:
     """The index may be older than the store; records that cannot be read are hidden too."""
     index = KeywordIndex.empty().updated((), [replace(skill("b"), id="b")])
-    seen = VisibleCollection(Moved(), index, frozenset({"team"}), is_filtered=True)
+    moved = Moved()
+    seen = VisibleCollection(moved, index, frozenset({"team"}), is_filtered=True)
     (answer,) = seen.query([VectorQuery(vector=np.ones(4, np.float32), limit=1)])
-    assert {*answer.records} == {*seen.records([item_key("b")])} == {"b"}
+    assert {*answer.records} == {*seen.records([item_key("a"), item_key("b")])} == {"b"}
+    assert moved.asked == [item_key("b")]  # the time to read others could reveal them
+    assert [one.item for one in seen.states()] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [((), ("team",)), (("vault", "team"), ("team",)), (("vault",), NOTHING)],
+)
+def test_a_query_is_limited_to_visible_sources(
+    wanted: tuple[str, ...], found: tuple[str, ...]
+) -> None:
+    """A filter of hidden sources only, or a caller who may see none, matches nothing."""
+    for visible, expected in ((frozenset({"team"}), found), (NOBODY, NOTHING)):
+        moved = Moved()
+        seen = VisibleCollection(moved, KeywordIndex.empty(), visible, is_filtered=True)
+        where = Filter(sources=wanted) if wanted else None
+        seen.query([VectorQuery(vector=np.ones(4, np.float32), limit=1, where=where)])
+        assert moved.sources == [expected]
 
 
 def test_the_number_of_subsets_is_limited() -> None:
