@@ -283,6 +283,15 @@ def test_a_restarted_watch_service_takes_former_lists_only_from_a_matching_repor
     assert parts.coordinator(Mock()).status().former == former
 
 
+def test_a_hidden_source_without_items_and_items_of_an_unknown_source_are_hidden() -> None:
+    """Otherwise callers could search all files of the project, which may be those of the source."""
+    empty = Subsets(keyword_engine([skill("bread")]), known(state("team"), state("vault", "a")))
+    assert empty.of(NOBODY).hides
+    assert not empty.of(frozenset({"a"})).hides
+    items = [skill("bread"), replace(skill("gold"), id="vault/gold", source="vault")]
+    assert Subsets(keyword_engine(items), known(state("team"))).of(NOBODY).hides
+
+
 def test_a_subset_is_rebuilt_with_the_index_while_it_is_in_use() -> None:
     """It is prepared before the next search, unless no caller has used it lately."""
     items = [skill("bread"), replace(skill("gold"), id="vault/gold", source="vault")]
