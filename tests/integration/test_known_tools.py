@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from repertory.catalogue.policy import Policy
 from repertory.indexing.known_tools import known_tools
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.scan import ScanResult, scan_source
@@ -80,6 +81,18 @@ def test_a_server_that_failed_is_reported_once(team: SteeredTeam) -> None:
     team.scan()
     for _ in range(3):
         assert texts(known_again(team, mail)) == [message]
+
+
+def test_a_known_tool_has_no_policy(steer: Steer) -> None:
+    """The policies of the configuration, which may have changed, are applied again."""
+    server = Server("mail")
+    server.items["send"] = server.items["send"].under(Policy(boost=0.5))
+    team = steer(server)
+    team.work()
+    with team.store.open(team.active) as collection:
+        (known,) = known_tools([server], collection, WatchStatus())
+    assert known.scan is not None
+    assert known.scan.items == [server.items["send"].under(None)]
 
 
 @pytest.mark.parametrize("awaits_trust", [True, False])
