@@ -235,6 +235,13 @@ def test_a_link_that_replaces_a_source_s_folder_is_not_followed(clone: Path) -> 
         with pytest.raises(SourceError, match="leads out"):
             source.scan()
         place.unlink()
+        for folder in (place, clone.parent):
+            write(folder / "notes" / "a.md", "# Again\n")
+        assert source.scan().items
+        shutil.rmtree(place)
+        place.symlink_to(clone.parent)
+        assert source.rescan([str(place / "notes" / "a.md")]) is None
+        place.unlink()
 
 
 @pytest.mark.parametrize("kind", ["corpus", "tools"])
