@@ -227,8 +227,11 @@ def test_a_change_during_a_scan_is_read_at_once(
     assert next(item for item in scan.items if item.id == "team/s0").description == "Late."
 
 
-def test_a_change_after_an_interrupted_scan_asks_for_a_scan(tmp_path: Path) -> None:
+def test_a_change_after_an_interrupted_scan_asks_for_a_scan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The scan may have read only some of the files."""
+    monkeypatch.setattr(reading_cache, "SLICE", 2)
     make_skills(tmp_path, 3)
     source = a_source("skills", tmp_path)
     source.scan()
@@ -237,11 +240,7 @@ def test_a_change_after_an_interrupted_scan_asks_for_a_scan(tmp_path: Path) -> N
         raise SourceError("The watch ends.")
 
     source.on_pause = end
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        pytest.raises(SourceError, match="The watch ends"),
-    ):
-        patch.setattr(reading_cache, "SLICE", 2)
+    with pytest.raises(SourceError, match="The watch ends"):
         source.scan()
     source.on_pause = None
     changed = edit(tmp_path, "write", "s0/SKILL.md", "---\ndescription: Late.\n---\n")
