@@ -151,6 +151,14 @@ def test_a_server_whose_file_waits_for_trust_is_not_shown_to_others(tmp_path: Pa
         assert {one.name: one.visible_to for one in found}.get("vault") == expected
 
 
+def test_a_server_that_waits_for_trust_is_known_to_the_next_run(tmp_path: Path) -> None:
+    """Otherwise its items would be removed if its file waits for two runs."""
+    known_last = {"vault": {"type": "mcp", "name": "vault"}}
+    waiting = [({"type": "mcp", "config": "mcp.json"}, "It waits.")]
+    found = withheld_sources(waiting, tmp_path, known_last, [])
+    assert Catalogue(tuple(found)).known == known_last
+
+
 def folder(name: str, *visible_to: str) -> Folder:
     """A source that is visible to some groups, or to everyone."""
     source = Folder(name, "x")
