@@ -154,6 +154,30 @@ def test_items_of_an_unlistable_folder_are_kept(
     assert [problem.path for problem in found.problems] == [str(tmp_path / "locked")]
 
 
+def test_an_item_whose_own_folder_is_unlistable_is_kept(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of a skill is the skill, so its name has no further part."""
+    case.fill(tmp_path, range(2))
+    source = case.source(tmp_path)
+    items = source.scan().items
+    assert len(items) == 2
+    gone = Path(items[0].path).parent
+    listing = os.scandir
+
+    def scandir(path: str) -> Iterator[os.DirEntry[str]]:
+        if Path(path) == gone:
+            raise PermissionError(13, "Permission denied")
+        return listing(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    if gone == tmp_path:
+        with pytest.raises(SourceError):
+            source.scan()
+    else:
+        assert source.scan().keeps(items[0].id)
+
+
 def test_the_identity_is_json_stable_and_unique(case: Case, tmp_path: Path) -> None:
     """The identity is JSON, unique to a source, and independent of the folder's content."""
     source = case.source(tmp_path)

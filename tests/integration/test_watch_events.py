@@ -23,12 +23,13 @@ from repertory.settings import load
 from repertory.sources.folder import MAX_SCANS, FolderSource
 from repertory.sources.source import WatchedFolder
 from repertory.workspace import Workspace
-from repertory_watch import events, filesystems, tasks
+from repertory_watch import events, filesystems, service, tasks
 from repertory_watch.configuration import Configuration, reload
 from repertory_watch.service import SCAN_CONCURRENCY
 from tests.support.builders import write
 from tests.support.bulletin_source import registered
 from tests.support.mcp_servers import SERVERS
+from tests.support.waiting import TIMEOUT_S
 from tests.support.watching import Watching
 
 SKILL = "---\nname: s\ndescription: Does something.\n---\n"
@@ -160,6 +161,44 @@ def test_changes_during_a_scan_are_not_lost(
         return any(f"Save {MAX_SCANS}" in one.description for one in read.items) if read else False
 
     watching.wait(is_known)
+
+
+def test_after_very_many_changes_a_folder_is_scanned(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system may have lost events, so reading only the reported paths is not enough."""
+    monkeypatch.setattr(service, "MAX_PATHS", 3)
+    watching = watch()
+    before = len(watching.coordinator.scans)
+    for number in range(9):
+        save(skills / f"{number}.md")
+    watching.wait_for("team/first", *(f"team/{number}" for number in range(9)))
+    watching.wait(
+        lambda: any(isinstance(one, ScanResult) for one in watching.coordinator.scans[before:])
+    )
+
+
+def test_a_change_while_the_configuration_is_read_is_not_lost(
+    project: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read once more when the running task has ended."""
+    has_read, may_end = threading.Event(), threading.Event()
+
+    def slow(before: Configuration) -> Configuration:
+        found = reload(before)
+        has_read.set()
+        assert may_end.wait(TIMEOUT_S)
+        return found
+
+    watching = watch()
+    monkeypatch.setattr(tasks, "reload", slow)
+    save(project / "more" / "second.md")
+    configure(project, ("team", "skills"), ("other", "skills/none"))
+    assert has_read.wait(TIMEOUT_S)
+    configure(project, ("team", "skills"), ("more", "more"))
+    watching.wait(lambda: watching.service._loading.is_requested)
+    may_end.set()
+    watching.wait_for("team/first", "more/second")
 
 
 def test_temporary_files_of_editors_cause_no_scan(

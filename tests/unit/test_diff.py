@@ -62,6 +62,14 @@ def test_an_item_that_could_not_be_read_is_kept() -> None:
     assert changes.kept == ["b"]
 
 
+def test_an_item_of_an_unavailable_source_wins_over_its_namesake() -> None:
+    """It is kept if it has precedence; otherwise the item that was read replaces it."""
+    read, there = by_id(item("a", source="second")), states(item("a", source="first"))
+    changes = diff(read, there, holds=lambda state, other: state.source != other.source)
+    assert (changes.written, changes.removed) == ([], [])
+    assert diff(read, there).changed == [read["a"]]
+
+
 def test_a_suddenly_empty_source_keeps_its_items() -> None:
     """An unmounted folder does not empty the index; a rebuild accepts the empty scan."""
     there = states(item("a"), item("b", source="mounted"))

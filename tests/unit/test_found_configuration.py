@@ -223,10 +223,12 @@ def test_a_named_configuration_may_name_any_folder(clone: Path) -> None:
 
 def test_a_link_that_replaces_a_source_s_folder_is_not_followed(clone: Path) -> None:
     """On a team's server, others may write to the catalogue while it is watched."""
-    for text in (documents("docs"), None):
+    skills = '[[sources]]\ntype = "skills"\nname = "e"\npath = "docs"\n'
+    for text in (documents("docs"), skills, None):
         (clone / "repertory.toml").unlink(missing_ok=True)
         write(clone / ".claude" / "commands" / "deploy.md", "# Deploy\n")
         write(clone / "docs" / "guide.md", "# Guide\n")
+        write(clone / "docs" / "deploy" / "SKILL.md", SKILL.format("deploy"))
         catalogue = Workspace(settings(clone, text), clone).catalogue()
         place = clone / ("docs" if text else ".claude/commands")
         [source] = [one for one in catalogue.sources if one.place == str(place)]
@@ -268,14 +270,18 @@ def test_a_file_that_becomes_a_link_is_not_followed(
 
 
 def test_a_discovered_link_may_lead_out_only_for_skills(clone: Path) -> None:
-    """A clone's link must not turn the user's notes into commands."""
+    """A clone's link must not turn the user's notes into commands. A SKILL.md is no accident."""
     write(clone.parent / "notes" / "diary.md", "# Diary\n\nPrivate.\n")
+    write(clone.parent / "shared" / "deploy" / "SKILL.md", SKILL.format("deploy"))
     for place in (".claude/commands", ".claude/agents", "markdown-skills"):
         (clone / place).parent.mkdir(exist_ok=True)
         (clone / place).symlink_to(clone.parent / "notes")
+    (clone / ".claude" / "skills").symlink_to(clone.parent / "shared")
     found = settings(clone)
     catalogue = Workspace(found, clone).catalogue()
-    assert not [item for item in items_of(found, clone) if "diary" in item]
+    items = items_of(found, clone)
+    assert "project-claude/deploy" in items
+    assert not [item for item in items if "diary" in item]
     passed = {one.path: one.reason for one in catalogue.passed_over}
     assert "leads out of the project" in passed[str(clone / ".claude" / "commands")]
 

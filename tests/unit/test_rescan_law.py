@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item
 from repertory.errors import SourceError
+from repertory.sources import reading_cache
 from repertory.sources.reading import files, walk
 from repertory.sources.source import Scan, Source
 from repertory.untrusted_files import read_inside
@@ -196,18 +197,25 @@ def test_a_change_reads_only_the_changed_paths(
     assert len(following.items) == 20
 
 
+@pytest.mark.parametrize("is_late", [False, True])
 def test_a_change_during_a_scan_is_read_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_late: bool
 ) -> None:
-    """The change need not wait for the scan, and the result of the scan includes it."""
+    """The change need not wait for the scan, whose result includes it, even if it is late."""
     monkeypatch.setattr(walk, "SLICE", 2)
+    monkeypatch.setattr(reading_cache, "SLICE", 2)
     make_skills(tmp_path, 9)
     source = a_source("skills", tmp_path)
+    pauses: list[int] = []
+    source.on_pause = lambda: pauses.append(0)
     source.scan()
+    left = len(pauses) if is_late else 1
     told: list[str] = []
 
     def save() -> None:
-        if not told:
+        nonlocal left
+        left -= 1
+        if not left:
             paths = edit(tmp_path, "write", "s0/SKILL.md", "---\ndescription: Late.\n---\n")
             change = source.rescan([str(path) for path in paths])
             assert change is not None
@@ -217,6 +225,26 @@ def test_a_change_during_a_scan_is_read_at_once(
     scan = source.scan()
     assert told == ["Late."]
     assert next(item for item in scan.items if item.id == "team/s0").description == "Late."
+
+
+def test_a_change_after_an_interrupted_scan_asks_for_a_scan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scan may have read only some of the files."""
+    monkeypatch.setattr(reading_cache, "SLICE", 2)
+    make_skills(tmp_path, 3)
+    source = a_source("skills", tmp_path)
+    source.scan()
+
+    def end() -> None:
+        raise SourceError("The watch ends.")
+
+    source.on_pause = end
+    with pytest.raises(SourceError, match="The watch ends"):
+        source.scan()
+    source.on_pause = None
+    changed = edit(tmp_path, "write", "s0/SKILL.md", "---\ndescription: Late.\n---\n")
+    assert source.rescan([str(path) for path in changed]) is None
 
 
 def test_changes_below_a_missing_root_ask_for_a_scan(tmp_path: Path) -> None:

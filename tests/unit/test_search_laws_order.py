@@ -1,11 +1,11 @@
 """Laws of the order: typed names first, the requested action first, inferred hits last."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item
-from tests.support.builders import tool
+from tests.support.builders import skill, tool
 from tests.support.search_laws import (
     BOTH_ARMS,
     PROSE,
@@ -17,6 +17,8 @@ from tests.support.search_laws import (
     search,
     spellings,
 )
+
+TO_GIT = "commit my changes to git"
 
 # Names
 
@@ -67,14 +69,17 @@ def test_the_item_whose_name_was_typed_comes_first(
 
 @BOTH_ARMS
 @few
-@given(catalogue=catalogues, text=queries | st.sampled_from(["commit my changes to git"]))
+@given(catalogue=catalogues, text=queries | st.just(TO_GIT))
+@example(catalogue=[], text=TO_GIT)
 def test_inferred_hits_come_last_and_displace_no_direct_hit(
     engine: Engine, catalogue: list[Item], text: str
 ) -> None:
     """Their confidences do not exceed those of direct hits, and they only fill free places."""
-    searched = engine([*catalogue, tool("term__run_command", "Run any command")])
+    more = [skill("history", "How changes are committed"), tool("term__run_command", "Run it")]
+    searched = engine([*catalogue, *(more if catalogue else [*PROSE, *more])])
     hits = search(searched, text)
     direct = [hit for hit in hits if not hit.evidence.capability]
+    assert catalogue or (len(direct), len(hits)) == (1, 2)
     assert hits[: len(direct)] == direct
     for hit in hits[len(direct) :]:
         assert all(hit.confidence <= other.confidence for other in direct)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from repertory.errors import SourceError
 from repertory.files import Signature, signature
 from repertory.sources import folder_memory
 from repertory.sources.folder import FolderSource
@@ -143,6 +144,43 @@ def test_a_resumed_source_reads_only_changed_files(type_: str, rounds: Rounds) -
             } - _of_several_files(remembered)
 
 
+@pytest.mark.parametrize("type_", TYPES)
+def test_items_of_files_that_there_is_no_time_to_read_are_kept(type_: str, tmp_path: Path) -> None:
+    """They may be indexed, although this command has no record of their files."""
+    write_all(tmp_path)
+    found = {item.id for item in a_source(type_, tmp_path).scan().items}
+    late = a_source(type_, tmp_path)
+    assert isinstance(late, FolderSource)
+    late.resume(folder_memory.Memory(), lambda: True)
+    scan = late.scan()
+    assert found
+    assert scan.postponed
+    assert not scan.items
+    assert [one for one in found if not scan.keeps(one)] == []
+
+
+def test_a_source_remembers_no_files_of_a_failed_scan(tmp_path: Path) -> None:
+    """The next command reads all files again, because it cannot know what was indexed."""
+    root = tmp_path / "root"
+    write_all(root)
+    source = a_source("skills", root)
+    assert isinstance(source, FolderSource)
+    source.scan()
+    assert source.memory().known
+    root.rename(tmp_path / "away")
+    with pytest.raises(SourceError):
+        source.scan()
+    memory = source.memory()
+    assert (memory.known, memory.seen.files) == ({}, {})
+
+
+def write_all(root: Path) -> None:
+    """Write files of all names and texts, each in a folder of its own."""
+    for number, name in enumerate(NAMES[:-1]):
+        for which, text in enumerate(TEXTS):
+            write(root / f"{number}-{which}" / name, text)
+
+
 def _of_several_files(remembered: folder_memory.Memory) -> set[str]:
     ids = Counter(one.id for known in remembered.known.values() for one in known.items)
     return {item for item, files in ids.items() if files > 1}
@@ -152,10 +190,7 @@ def _of_several_files(remembered: folder_memory.Memory) -> set[str]:
 @pytest.mark.parametrize("type_", TYPES)
 def test_unchanged_items_are_the_same_objects(type_: str, tmp_path: Path) -> None:
     """Their cached hashes therefore remain valid."""
-    for number, name in enumerate(NAMES[:-1]):
-        for text in TEXTS:
-            (tmp_path / f"{number}-{TEXTS.index(text)}").mkdir()
-            (tmp_path / f"{number}-{TEXTS.index(text)}" / name).write_text(text)
+    write_all(tmp_path)
     source = a_source(type_, tmp_path)
     first, second = source.scan().items, source.scan().items
     assert first

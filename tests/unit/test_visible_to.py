@@ -15,11 +15,17 @@ from repertory.compose import Parts
 from repertory.errors import ConfigurationError, StoreError, UsageError
 from repertory.groups import MAX_GROUPS, checked, may_see
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.vectors import Searched, State, VectorAnswer, VectorQuery
+from repertory.index.vectors import Filter, Searched, State, VectorAnswer, VectorQuery
 from repertory.indexing.scan import ScanResult
 from repertory.live_search import visible_subsets as subsets_module
 from repertory.live_search.known_sources import BUILDING, KnownSources
-from repertory.live_search.visible_subsets import KEEP_S, MAX_SUBSETS, Subsets, VisibleCollection
+from repertory.live_search.visible_subsets import (
+    KEEP_S,
+    MAX_SUBSETS,
+    NOTHING,
+    Subsets,
+    VisibleCollection,
+)
 from repertory.settings import load
 from repertory.sources.configured import Catalogue, build_catalogue, withheld_sources
 from repertory.sources.registry import build
@@ -143,6 +149,14 @@ def test_a_server_whose_file_waits_for_trust_is_not_shown_to_others(tmp_path: Pa
     for last, expected in ((open_one, ("team-a",)), (hidden, None)):
         found = withheld_sources(waiting, tmp_path, last.known, [])
         assert {one.name: one.visible_to for one in found}.get("vault") == expected
+
+
+def test_a_server_that_waits_for_trust_is_known_to_the_next_run(tmp_path: Path) -> None:
+    """Otherwise its items would be removed if its file waits for two runs."""
+    known_last = {"vault": {"type": "mcp", "name": "vault"}}
+    waiting = [({"type": "mcp", "config": "mcp.json"}, "It waits.")]
+    found = withheld_sources(waiting, tmp_path, known_last, [])
+    assert Catalogue(tuple(found)).known == known_last
 
 
 def folder(name: str, *visible_to: str) -> Folder:
@@ -277,6 +291,15 @@ def test_a_restarted_watch_service_takes_former_lists_only_from_a_matching_repor
     assert parts.coordinator(Mock()).status().former == former
 
 
+def test_a_hidden_source_without_items_and_items_of_an_unknown_source_are_hidden() -> None:
+    """Otherwise callers could search all files of the project, which may be those of the source."""
+    empty = Subsets(keyword_engine([skill("bread")]), known(state("team"), state("vault", "a")))
+    assert empty.of(NOBODY).hides
+    assert not empty.of(frozenset({"a"})).hides
+    items = [skill("bread"), replace(skill("gold"), id="vault/gold", source="vault")]
+    assert Subsets(keyword_engine(items), known(state("team"))).of(NOBODY).hides
+
+
 def test_a_subset_is_rebuilt_with_the_index_while_it_is_in_use() -> None:
     """It is prepared before the next search, unless no caller has used it lately."""
     items = [skill("bread"), replace(skill("gold"), id="vault/gold", source="vault")]
@@ -305,20 +328,32 @@ def test_no_subset_is_prepared_for_callers_who_got_an_error() -> None:
 
 
 class Moved(Searched):
-    """Points whose records say that an item has moved to a hidden source."""
+    """Points whose records say that an item has moved to a hidden source.
+
+    Attributes:
+        asked: The keys of the records that were read.
+        sources: The sources in the filter of each query.
+    """
 
     name = "moved"
 
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.sources: list[tuple[str, ...]] = []
+
     @override
     def records(self, keys: Sequence[int]) -> dict[str, dict[str, Any]]:
+        self.asked += keys
         return {"a": {"source": "vault"}, "b": {"source": "team"}, "c": {}}
 
     @override
     def states(self, items: Sequence[str] | None = None) -> Iterator[State]:
-        return iter(())
+        for item, source in (("a", "vault"), ("b", "team")):
+            yield State(item=item, source=source, content_hash="", metadata_hash="", revision=1)
 
     @override
     def query(self, queries: Sequence[VectorQuery]) -> list[VectorAnswer]:
+        self.sources += [one.where.sources if one.where else () for one in queries]
         records = {"a": '{"source": "vault"}', "b": '{"source": "team"}', "c": "?", "d": "{}"}
         return [VectorAnswer(matches=[], scores={}, records=records) for _ in queries]
 
@@ -326,9 +361,28 @@ class Moved(Searched):
 def test_records_from_a_search_are_limited_to_visible_sources() -> None:
     """The index may be older than the store; records that cannot be read are hidden too."""
     index = KeywordIndex.empty().updated((), [replace(skill("b"), id="b")])
-    seen = VisibleCollection(Moved(), index, frozenset({"team"}), is_filtered=True)
+    moved = Moved()
+    seen = VisibleCollection(moved, index, frozenset({"team"}), is_filtered=True)
     (answer,) = seen.query([VectorQuery(vector=np.ones(4, np.float32), limit=1)])
-    assert {*answer.records} == {*seen.records([item_key("b")])} == {"b"}
+    assert {*answer.records} == {*seen.records([item_key("a"), item_key("b")])} == {"b"}
+    assert moved.asked == [item_key("b")]  # the time to read others could reveal them
+    assert [one.item for one in seen.states()] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [((), ("team",)), (("vault", "team"), ("team",)), (("vault",), NOTHING)],
+)
+def test_a_query_is_limited_to_visible_sources(
+    wanted: tuple[str, ...], found: tuple[str, ...]
+) -> None:
+    """A filter of hidden sources only, or a caller who may see none, matches nothing."""
+    for visible, expected in ((frozenset({"team"}), found), (NOBODY, NOTHING)):
+        moved = Moved()
+        seen = VisibleCollection(moved, KeywordIndex.empty(), visible, is_filtered=True)
+        where = Filter(sources=wanted) if wanted else None
+        seen.query([VectorQuery(vector=np.ones(4, np.float32), limit=1, where=where)])
+        assert moved.sources == [expected]
 
 
 def test_the_number_of_subsets_is_limited() -> None:

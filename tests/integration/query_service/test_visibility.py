@@ -486,6 +486,24 @@ def test_a_caller_learns_only_how_visible_sources_are_watched(whole: RunningServ
         board.report("watch", before)
 
 
+def test_statistics_follow_a_report_that_is_newer_than_the_index(
+    lacking: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first report that hides a source may be read before the search knows of it."""
+    stats = lacking.service.stats()
+    sources = [
+        msgspec.structs.replace(one, visible_to=("team-a",) if one.name == "papers" else ())
+        for one in stats.sources
+    ]
+    newer = msgspec.structs.replace(stats, sources=sources)
+    monkeypatch.setattr(lacking.service, "stats", lambda: newer)
+    with caller(lacking) as client, caller(lacking, "team-a") as member:
+        shown = [one.get("/stats").json() for one in (client, member)]
+    names = [[one["name"] for one in known["sources"]] for known in shown]
+    assert names == [["open", "shared-tools"], ["open", "papers", "shared-tools"]]
+    assert [bool(known["configuration"]) for known in shown] == [False, True]
+
+
 def test_a_caller_learns_only_problems_of_visible_sources_and_of_the_server(
     whole: RunningService,
 ) -> None:
