@@ -43,7 +43,6 @@ SUDDENLY_EMPTY = (
 MAX_NAMED = 5  # names in one notice
 MAX_REASON_LENGTH = 200  # characters
 MAX_FAILED = 3  # sources with their reason
-MAX_FILES = 3  # with the way to trust them
 
 
 def about_unknown_words(slug: str) -> str:
@@ -68,10 +67,11 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
             "their files cannot be read now; `repertory doctor` names them."
         )
     if waiting := [one for one in sources if one.awaits_trust]:
-        files = dict.fromkeys(one_line(one.error) for one in waiting)  # each says how to trust it
+        first, *others = dict.fromkeys(one_line(one.error) for one in waiting)  # each names a file
         names = named(one.name for one in waiting)
         kind = "MCP servers" if all(one.type == "mcp" for one in waiting) else "Sources"
-        found.append(f"{kind} await your trust: {names}. {' '.join([*files][:MAX_FILES])}")
+        more = f" `repertory doctor` shows how to allow {len(others)} more." if others else ""
+        found.append(f"{kind} await your trust: {names}. {first}{more}")
     found += [one_line(one.error) for one in sources if one.awaits_sign_in][:MAX_FAILED]
     if withheld := sum(one.quarantined for one in sources):
         names = named(one.name for one in sources if one.quarantined)
@@ -127,9 +127,12 @@ def about_servers(sources: Iterable[SourceState], max_age_s: float, now: float) 
     """
     servers = [one for one in sources if one.type == "mcp" and not one.error]
     found = []
-    if unasked := [one.name for one in servers if not one.seen]:
+    if unasked := [one.name for one in servers if not (one.seen or one.items)]:
         tools = f"The tools of {counted(len(unasked), 'MCP server')}"
         found.append(f"{tools} have not been listed yet: {named(unasked)}; run `repertory index`.")
+    if forgotten := [one.name for one in servers if one.items and not one.seen]:
+        when = "were listed at an unknown time"
+        found.append(f"The tools of {named(forgotten)} {when}; run `repertory index`.")
     if old := [one for one in servers if one.seen and now - one.seen > max_age_s]:
         age = ago(now - min(one.seen for one in old))
         names = named(one.name for one in old)

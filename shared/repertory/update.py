@@ -247,12 +247,17 @@ class Update:
             return []
         last = watch_status(parts.coordination.status) or WatchStatus()
         namespace, configuration = parts.settings.values.namespace, self._catalogue.hash
-        name = parts.store.alias(parts.active)
-        name = name or current(parts.store, namespace, configuration, slug)
-        if name is None:
-            return known_tools(servers, None, last)
-        with parts.store.open(name) as collection:
-            return known_tools(servers, collection, last)
+        # After another configuration, the searched index may lack servers that this one knows.
+        searched = parts.store.alias(parts.active)
+        own = current(parts.store, namespace, configuration, slug)
+        known: list[ScanResult] = []
+        for name in dict.fromkeys(filter(None, (searched, own))):
+            if servers:
+                with parts.store.open(name) as collection:
+                    found = known_tools(servers, collection, last)
+                known += [one for one in found if one.at or (one.scan and one.scan.items)]
+                servers = [one for one in servers if one.name not in {k.source.name for k in known}]
+        return [*known, *known_tools(servers, None, last)]
 
     def _commit(self, coordinator: Coordinator) -> None:
         """Publish the index for the search and the next command."""

@@ -190,8 +190,25 @@ def test_another_spelling_of_the_model_uses_the_same_tools(own: Cli, project: Pa
 
     assert found["results"][0]["toolId"] == "weather__forecast"
     assert found["notices"] == [
-        "The tools of 1 MCP server have not been listed yet: weather; run `repertory index`."
+        "The tools of weather were listed at an unknown time; run `repertory index`."
     ]
+
+
+def test_going_back_to_a_configuration_keeps_its_tools(own: Cli, project: Path) -> None:
+    """A configuration without the server was searched in between, so its report lacks it."""
+    write_servers(project, weather=WEATHER)
+    assert own.run(project, "config", "trust", ".mcp.json").returncode == 0
+    other = project / "repertory.toml"
+    other.write_text('[[sources]]\ntype = "documents"\npath = "."\n', "utf-8")
+    assert "weather__forecast" not in ids(own, project, "weather forecast")
+    other.unlink()
+
+    for _ in range(2):
+        found = own.json(project, "search", "weather forecast")
+        assert found["results"][0]["toolId"] == "weather__forecast"
+        assert found["notices"] == [
+            "The tools of weather were listed at an unknown time; run `repertory index`."
+        ]
 
 
 def test_a_hanging_server_is_listed_and_the_others_are_indexed(own: Cli, project: Path) -> None:

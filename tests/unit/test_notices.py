@@ -58,9 +58,14 @@ def test_a_name_of_two_lines_is_shown_on_one() -> None:
 
 
 def test_servers_that_await_trust_have_not_failed() -> None:
-    """A single notice names them all and how to trust them."""
+    """A single notice names them all and how to trust the first file."""
     waiting = [source(name, error="Run X.", awaits_trust=True) for name in ("a", "b")]
     assert about_sources(waiting) == ("MCP servers await your trust: a, b. Run X.",)
+    others = [source(name, error=f"Run {name}.", awaits_trust=True) for name in ("c", "d")]
+    assert about_sources([*waiting, *others]) == (
+        "MCP servers await your trust: a, b, c, d. Run X. "
+        "`repertory doctor` shows how to allow 2 more.",
+    )
 
 
 def test_a_server_that_waits_for_a_sign_in_has_not_failed() -> None:
@@ -99,9 +104,11 @@ def test_tools_that_were_not_listed_for_long_have_a_notice() -> None:
         source("new", seen=now - DAY / 2),
         source("old", seen=now - 3 * DAY),
         source("failed", seen=now - 3 * DAY, error="It hangs."),
+        msgspec.structs.replace(source("known"), items=2),
     ]
     assert about_servers(states, DAY, now) == (
         "The tools of 1 MCP server have not been listed yet: never; run `repertory index`.",
+        "The tools of known were listed at an unknown time; run `repertory index`.",
         "The tools of old were last listed 3 days ago; run `repertory index`.",
     )
     assert about_servers(states[1:2], DAY, now) == ()

@@ -89,7 +89,10 @@ def test_parameters_are_shown_with_their_types() -> None:
             "files": {"type": "array", "items": {"$ref": "#/$defs/file"}},
             "depth": {"type": ["integer", "null"], "minimum": 1, "default": 3},
             "either": {
-                "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "number"}}]
+                "anyOf": [
+                    {"type": "string", "description": "Some."},
+                    {"type": "array", "items": {"type": "number"}},
+                ]
             },
             "anything": True,
         },
@@ -105,7 +108,7 @@ def test_parameters_are_shown_with_their_types() -> None:
         "anything": "any",
     }
     assert found["mode"].required
-    assert found["mode"].description == "How."
+    assert [found[name].description for name in ("mode", "either")] == ["How.", "Some."]
     assert found["depth"].rules == "≥ 1, default 3"
 
 

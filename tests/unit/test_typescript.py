@@ -143,6 +143,16 @@ def test_an_object_becomes_an_interface() -> None:
     )
 
 
+def test_a_property_has_the_description_of_its_only_described_alternative() -> None:
+    """Pydantic describes an optional parameter so; of several descriptions, none is taken."""
+    some, none = {"type": "string", "description": "Some."}, {"type": "null"}
+    other = {"type": "number", "description": "Other."}
+    schema = {"properties": {"a": {"anyOf": [some, none]}, "b": {"oneOf": [some, other]}}}
+    assert declared(schema) == (
+        "export interface X { /** Some. */ a?: string | null; b?: string | number; }"
+    )
+
+
 @pytest.mark.parametrize("schema", [None, {}, True, {"title": "Anything"}])
 def test_a_missing_or_empty_schema_is_any_object(schema: object) -> None:
     """Arguments and results are always objects."""

@@ -22,7 +22,9 @@ def show(stats: Stats, place: Mapping[str, str], *, internals: bool) -> None:
     if stats.sources:
         now = time.time()
         show_sources(
-            stats.sources, "Last read", lambda one: ago(now - one.seen) if one.seen else "never"
+            stats.sources,
+            "Last read",
+            lambda one: ago(now - one.seen) if one.seen else "unknown" if one.items else "never",
         )
         terminal.say()
         _show_polled(stats.watch)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from repertory.typescript.references import References, as_list
+from repertory.typescript.references import References, as_list, description_of
 
 MAX_DEPTH = 4  # levels of nested parameters
 MAX_ROWS = 300
@@ -64,12 +64,11 @@ def parameters(
     required = as_list(schema.get("required"))
     for name, value in properties.items() if isinstance(properties, Mapping) else ():
         part = _resolved(references, value)
-        description = part.get("description")
         row = Row(
             name=f"{prefix}{name}",
             type=_type(references, part),
             required=name in required,
-            description=description if isinstance(description, str) else "",
+            description=description_of(part),
             rules=_rules(part),
         )
         yield row, part

@@ -86,3 +86,18 @@ class References:
 def as_list(value: object) -> list[object]:
     """The value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []
+
+
+def description_of(schema: object) -> str:
+    """The description of a part of a schema, or of its only described alternative; else empty.
+
+    Pydantic writes ``Annotated[str, Field(description="A name")] | None`` in the second way.
+    """
+    if not isinstance(schema, Mapping):
+        return ""
+    if isinstance(own := schema.get("description"), str):
+        return own
+    options = as_list(schema.get("anyOf")) or as_list(schema.get("oneOf"))
+    described = (one.get("description") for one in options if isinstance(one, Mapping))
+    found = [one for one in described if isinstance(one, str)]
+    return found[0] if len(found) == 1 else ""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from repertory.text import cut
-from repertory.typescript.references import TOO_WIDE, Pointer, References, as_list
+from repertory.typescript.references import TOO_WIDE, Pointer, References, as_list, description_of
 from repertory.typescript.syntax import IdentifierPool, comment, key, pascal
 from repertory.typescript.types import (
     ANY_OBJECT,
@@ -164,8 +164,7 @@ class _Writer:
         lines = []
         for name in dict.fromkeys([*properties, *required]):
             inner = properties.get(name, True)  # a required property need not be described
-            remark = _mapping(inner).get("description")
-            about = comment(cut(remark, MAX_DESCRIPTION_LENGTH)) if isinstance(remark, str) else ""
+            about = comment(cut(description_of(inner), MAX_DESCRIPTION_LENGTH))
             mark = "" if name in required else "?"
             lines.append(f"{about}{key(name)}{mark}: {text(self._type(inner, None, depth + 1))};")
         others = [*_mapping(schema.get("patternProperties")).values()]
