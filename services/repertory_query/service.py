@@ -107,11 +107,12 @@ class Service(ServedIndex):
 
     def jobs(self) -> Jobs:
         """The pending, the running and the failed jobs."""
-        coordination = self.parts.coordination
+        coordination, oldest = self.parts.coordination, time.time() - SILENCE_S
+        workers = workers_of(coordination.status.reports())
         return Jobs(
             waiting=self._queue.waiting(),
             taken=self._queue.taken(),
-            running=[one for one in workers_of(coordination.status.reports()) if one.busy],
+            running=[one for one in workers if one.busy and one.at >= oldest],
             failed=[
                 FailedJob(
                     id=failure.id,

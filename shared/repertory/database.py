@@ -64,12 +64,14 @@ class Database:
         try:
             yield
         except (sqlite3.Error, zlib.error, ValueError) as error:
-            raise StoreError(
-                f"{self._name} {self._path} cannot be used ({error}). If it is damaged, remove it: "
-                f"{self._loss}."
-            ) from error
+            raise StoreError(f"{self._name} {self._path} {self._trouble(error)}") from error
         except OSError as error:
             raise unwritable(self._path, error) from error
+
+    def _trouble(self, error: Exception) -> str:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            return "cannot be written: the disk is full; make room."
+        return f"cannot be used ({error}). If it is damaged, remove it: {self._loss}."
 
 
 def damage(path: Path) -> str:

@@ -13,6 +13,7 @@ from repertory.indexing.collection_names import recipe_of
 from repertory.indexing.coordinator import LOST_AFTER_S, POLL_INTERVAL_S
 from repertory.indexing.generations import GRACE_S
 from repertory.indexing.job import QueueName
+from repertory.indexing.ledger import MAX_VERSIONS
 from repertory.indexing.scan import scan_source
 from repertory.live_search.known_sources import KnownSources
 from repertory.notices import FAILED
@@ -139,6 +140,35 @@ def test_a_queue_that_stays_full_is_logged_once_a_minute(
     logged = [record for record in caplog.records if record.message == "coordinator_waits"]
     assert failures < 100
     assert len(logged) == 2
+
+
+def test_the_queue_does_not_grow_with_each_save_of_an_item(team: SteeredTeam) -> None:
+    """While no worker runs, some versions of an item wait; then the newest is written."""
+    (folder,) = team.folders
+
+    def save() -> None:
+        folder.write("a", f"At {team.time}")
+        team.coordinator.observe(scan_source(folder))
+
+    team.wait(100, save)
+    assert len(team.queue.jobs) == MAX_VERSIONS
+    team.work()
+    assert team.hashes() == {"team/a": folder.items["a"].metadata_hash()}
+
+
+def test_a_held_save_is_sent_once_an_older_one_is_done(team: SteeredTeam) -> None:
+    """It does not wait for the newer pending versions, which may be lost."""
+    (folder,) = team.folders
+    for number in range(MAX_VERSIONS + 1):
+        folder.write("a", f"Text {number}")
+        team.scan()
+    assert len(team.queue.jobs) == MAX_VERSIONS
+    team.deliver("team/a")
+    team.tick()
+    assert len(team.queue.jobs) == MAX_VERSIONS
+    del team.queue.jobs[:-1]
+    team.work()
+    assert team.hashes() == {"team/a": folder.items["a"].metadata_hash()}
 
 
 def test_an_older_write_does_not_confirm_a_newer_one(team: SteeredTeam) -> None:

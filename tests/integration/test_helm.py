@@ -14,6 +14,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 from repertory.values import SETTINGS
+from repertory_query.run import SHUTDOWN_TIMEOUT_S
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm"
@@ -23,6 +24,7 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text("utf-8"))
 TEMPLATES = {path.name: path.read_text("utf-8") for path in (CHART / "templates").iterdir()}
 NAMES = {one.variable for one in SETTINGS.values()} | {"REPERTORY_CONFIG", "REPERTORY_MCP_CONFIG"}
 KUBERNETES = "1.31.0"
+KUBERNETES_GRACE_S = 30  # until it kills a container, unless a pod says otherwise
 WORKLOADS = {"Deployment", "StatefulSet"}
 
 FULL = {
@@ -294,6 +296,13 @@ def test_each_process_reads_the_configuration() -> None:
     assert len(one) == len(other) == 3  # so a change restarts them
     assert not {*one} & {*other}
     assert "configuration" not in json.dumps([*pods(rendered({}))])
+
+
+def test_an_update_refuses_no_request() -> None:
+    """A query pod still answers for seconds, and Kubernetes then lets it finish its requests."""
+    [pause] = re.findall(r'preStop: {exec: {command: \[sleep, "(\d+)"\]}}', TEMPLATES["query.yaml"])
+    assert "terminationGracePeriodSeconds" not in TEMPLATES["query.yaml"]
+    assert 3 <= int(pause) < KUBERNETES_GRACE_S - SHUTDOWN_TIMEOUT_S
 
 
 def test_the_documented_restore_fits_the_watch_service() -> None:

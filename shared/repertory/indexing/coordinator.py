@@ -280,7 +280,8 @@ class Coordinator:
             self._ledgers.reread_unclear(now - LOST_AFTER_S)
         self._compare_due()
         for ledger in self._ledgers:
-            self._send(ledger, ledger.next_saves(MAX_PENDING), QueueName.SAVES, now)
+            saves = ledger.next_saves(MAX_PENDING, holds=not self._generations.is_building)
+            self._send(ledger, saves, QueueName.SAVES, now)
             self._send(ledger, ledger.next_batch(MAX_PENDING), QueueName.BUILDS, now)
         self._publish(now)
         if is_due:

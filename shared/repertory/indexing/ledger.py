@@ -12,6 +12,7 @@ from repertory.watch_status import Building
 
 NEVER = float("-inf")
 MAX_SAVED = 1_000  # a change of up to this many items counts as saves, which are sent first
+MAX_VERSIONS = 3  # pending versions of an item; a newer save then waits for one of them
 _BUCKET_SHIFT = 8 * KEY_BYTES - 12  # 4,096 buckets
 
 
@@ -152,14 +153,20 @@ class Ledger:
             self._backlog |= written
         self._new.update(item.id for item in items if item.id not in self.states)
 
-    def next_saves(self, window: int) -> Batch:
+    def next_saves(self, window: int, *, holds: bool = False) -> Batch:
         """The next waiting saves, so that at most ``window + MAX_SAVED`` items are pending.
 
         They wait until ``send``. Removals of large changes come after the saves, because items that
         must be embedded may be pending for minutes.
+
+        Args:
+            window: The number of items.
+            holds: Whether to leave out items of which ``MAX_VERSIONS`` are pending. Otherwise the
+                queue would grow with each save while no worker runs.
         """
+        saved = (one for one in self._saved.items() if not holds or self._may_send(one[0]))
         removals = takewhile(lambda one: one[1] is None, self._backlog.items())
-        return _first(chain(self._saved.items(), removals), window + MAX_SAVED - len(self.pending))
+        return _first(chain(saved, removals), window + MAX_SAVED - len(self.pending))
 
     def next_batch(self, window: int) -> Batch:
         """The next items of the backlog, so that at most ``window`` items are pending.
@@ -225,6 +232,7 @@ class Ledger:
                 self._overtake(sent)
             elif older := self._superseded.get(item, {}).get(found):
                 self._overtake(older)
+                self._forget(item, older.revision)
         return done
 
     def fail(self, hashes: Mapping[str, str]) -> set[str]:
@@ -366,6 +374,17 @@ class Ledger:
             sent = sent._replace(since=lost.since)
         self.counts[sent.change] += 1
         self.pending[item] = sent
+
+    def _may_send(self, item: str) -> bool:
+        return len(self._superseded.get(item, ())) + 1 < MAX_VERSIONS
+
+    def _forget(self, item: str, revision: int) -> None:
+        """Forget the versions of a pending item up to a revision, whose jobs are done or lost."""
+        kept = {key: one for key, one in self._superseded[item].items() if one.revision > revision}
+        if kept:
+            self._superseded[item] = kept
+        else:
+            del self._superseded[item]
 
     def _end(self, item: str) -> Sent:
         self._superseded.pop(item, None)

@@ -219,6 +219,16 @@ def test_retries_of_workers_are_reported(server: RunningService, client: TestCli
         del queue.taken
 
 
+def test_a_stopped_worker_runs_no_job(
+    server: RunningService, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last report of a killed worker is kept for minutes, with what it did then."""
+    server.parts.coordination.status.report("worker:a:1", {"busy": {"task": "write"}})
+    assert [one["worker"] for one in client.get("/queue").json()["running"]] == ["worker:a:1"]
+    monkeypatch.setattr("repertory_query.service.SILENCE_S", -1.0)
+    assert client.get("/queue").json()["running"] == []
+
+
 def test_workers_with_different_models_are_named(
     server: RunningService, client: TestClient
 ) -> None:
