@@ -16,6 +16,7 @@ from repertory.coordination.failures import (
     RedisFailures,
 )
 from repertory.coordination.redis_server import RedisServer
+from tests.support.builders import DEEP_JSON
 from tests.support.redis_server import RedisProcess
 
 COLLECTION = "repertory_0_minilm-r1_g1"
@@ -183,7 +184,7 @@ def test_attempts_in_redis_are_forgotten(redis_server: RedisProcess) -> None:
     assert 86_000 < server.client.ttl("repertory:attempts:a") <= 86_400
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"\xff", b"[1]", b'{"id": "job 1"'])
+@pytest.mark.parametrize("data", [b"", b"{}", b"\xff", b"[1]", b'{"id": "job 1"', DEEP_JSON])
 def test_damaged_failures_are_skipped(redis_server: RedisProcess, data: bytes) -> None:
     """An unreadable failure is not listed, does not hide others, and can be removed."""
     server = RedisServer(redis_server.url)

@@ -7,6 +7,7 @@ import pytest
 from repertory.coordination.lease import Holder, Holders, Lease, RedisLease, SoleLease
 from repertory.coordination.redis_server import RedisServer
 from repertory.errors import StoreError
+from tests.support.builders import DEEP_JSON
 from tests.support.redis_server import RedisProcess
 from tests.support.waiting import until
 
@@ -179,3 +180,14 @@ def test_an_unavailable_redis_is_an_error() -> None:
         with pytest.raises(StoreError, match="cannot be reached"):
             ask()
     assert not lease.is_held
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"\xff", DEEP_JSON])
+def test_an_unreadable_holder_is_not_listed(server: RedisServer, data: bytes) -> None:
+    """Any program with access to Redis may have written it."""
+    leases = [RedisLease(server) for _ in range(2)]
+    assert leases[0].take(about(1))
+    assert not leases[1].take(about(2))
+    server.client.hset("repertory:lease", "about", data)
+    assert known(leases[1].holders().holder) is None
+    assert waiting(leases[1]) == [2]

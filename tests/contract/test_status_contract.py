@@ -16,6 +16,7 @@ from repertory.coordination.status import (
     StatusBoard,
 )
 from repertory.errors import StoreError
+from tests.support.builders import DEEP_JSON
 from tests.support.redis_server import RedisProcess
 
 CLOSE_S = 30.0  # how long a test may take between two steps
@@ -111,7 +112,13 @@ def test_threads_count_together(status: StatusBoard) -> None:
     assert status.counters() == {"texts": 200}
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"1.5 {}", b"x {}", b"9999999999.5 []", b"\xff"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"", b"[]", b"1.5 {}", b"x {}", b"\xff"),
+        *(b"9999999999.5 []", b"9999999999.5 " + DEEP_JSON),
+    ],
+)
 def test_damaged_reports_are_skipped(redis_server: RedisProcess, data: bytes) -> None:
     """An unreadable report does not hide others; without a valid time it is deleted."""
     server = RedisServer(redis_server.url)
@@ -187,7 +194,9 @@ def test_an_unchanged_report_is_rarely_written(tmp_path: Path, now: SimpleNamesp
     assert board(path, now).reports()["watch"]["sources"] == [1]
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b'{"at": "x", "status": {}}', b"\xff", b"\0", b"{}"])
+@pytest.mark.parametrize(
+    "data", [b"", b"[]", b'{"at": "x", "status": {}}', b"\xff", b"\0", b"{}", DEEP_JSON]
+)
 def test_a_damaged_file_is_an_empty_board(
     tmp_path: Path, now: SimpleNamespace, data: bytes
 ) -> None:

@@ -20,6 +20,8 @@ from repertory.indexing.writer import Writer
 from repertory.sources.source import Problem, Scan, Source
 from repertory.values import NAMESPACE
 
+DEEP_JSON = b'{"a": ' + b"[" * 10_000  # readers raise a RecursionError
+
 
 def no_model() -> EmbeddingEngine:
     """An engine factory that raises ModelError, as when no model is installed."""

@@ -219,7 +219,7 @@ def test_a_missing_file_is_named(tmp_path: Path, missing: str) -> None:
         weights_in(folder, Format.ONNX)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '"text"', "\xff"])
+@pytest.mark.parametrize("content", ["{", "[]", '"text"', "\xff", '{"a":' + "[" * 10_000])
 def test_a_broken_configuration_is_named(tmp_path: Path, content: str) -> None:
     """Any invalid content of config.json causes a ModelError that names the file."""
     folder = write_model(tmp_path / "model")

@@ -28,5 +28,5 @@ def items_of_json(records: Iterable[str]) -> Iterator[Item]:
     Unreadable ones are skipped but not logged, because the caller then reads the stored record.
     """
     for record in records:
-        with contextlib.suppress(msgspec.DecodeError):
+        with contextlib.suppress(msgspec.DecodeError, RecursionError):
             yield msgspec.json.decode(record, type=Item)

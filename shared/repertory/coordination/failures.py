@@ -339,6 +339,6 @@ def _read(stored: Sequence[bytes | None]) -> list[Failure]:
     failures = []
     for data in stored:
         # Skip failures of another version, damaged ones, and ids without a failure.
-        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             failures.append(msgspec.json.decode(data or b"", type=Failure))
     return failures

@@ -203,6 +203,6 @@ def _read(entry: tuple[bytes, bytes] | None, now: float) -> Holder | None:
     about, age = entry
     try:
         holder = msgspec.json.decode(about, type=Holder)
-    except (msgspec.MsgspecError, UnicodeDecodeError):  # written by another release
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # of another release
         return None
     return msgspec.structs.replace(holder, since=now - float(age))

@@ -247,6 +247,6 @@ def _read(folder: Path) -> _Manifest | None:
 def _decoded(data: bytes) -> _Manifest | None:
     try:
         found = msgspec.msgpack.decode(data, type=_Manifest)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return None  # written by another version, or damaged
     return found if sum(found.segments.values()) <= MAX_PIECES else None

@@ -141,7 +141,7 @@ class FileStatus(MemoryStatus):
 def _read(path: Path) -> _Report | None:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Report)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -195,7 +195,7 @@ class RedisStatus(StatusBoard):
         now = self._clock()
         found: dict[str, dict[str, Any]] = {}
         for who, age, data in stored:
-            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                 report = msgspec.json.decode(data, type=dict[str, Any])
                 found[who.decode(errors="replace")] = {**report, "at": now - float(age)}
         return found

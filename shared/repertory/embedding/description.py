@@ -187,7 +187,7 @@ def _read(file: Path, kind: Any = dict, *, is_optional: bool = False) -> Any:  #
         return kind()
     try:
         return msgspec.json.decode(read_bytes(str(file), MAX_CONFIG_SIZE), type=kind)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as exc:
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise ModelError(f"The model's file {file} cannot be read: {exc}.") from exc
 
 

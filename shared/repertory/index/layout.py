@@ -101,7 +101,7 @@ def point(number: UUID, vector: Sequence[float], stored: dict[str, Any] | None) 
     try:
         plain = stored or {}
         found = msgspec.convert({**plain, "record": json.loads(plain["record"])}, Fields)
-    except (LookupError, TypeError, ValueError) as exc:
+    except (LookupError, TypeError, ValueError, RecursionError) as exc:
         raise StoreCorruptError(f"A stored point cannot be read: {exc!r}.") from exc
     fields = msgspec.structs.asdict(found)
     return Point(id=number, vector=np.asarray(vector, np.float32), **fields)
@@ -139,7 +139,7 @@ def record(stored: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
     """An item's id and its record, from the payload of its own point."""
     try:
         return stored["item"], json.loads(stored["record"])  # type: ignore[index]  # caught below
-    except (KeyError, TypeError, ValueError) as exc:
+    except (KeyError, TypeError, ValueError, RecursionError) as exc:
         raise StoreCorruptError(f"A stored record cannot be read: {exc!r}.") from exc
 
 

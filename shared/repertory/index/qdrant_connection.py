@@ -241,7 +241,7 @@ class QdrantServer:
     def _decoded(self, content: bytes, answer: type[T]) -> T:
         try:
             return msgspec.json.decode(content, type=answer)
-        except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
             raise StoreError(
                 f"The Qdrant server at {self._cluster.shown} "
                 f"answered in an unknown format ({exc}): "

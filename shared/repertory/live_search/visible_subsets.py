@@ -93,7 +93,7 @@ def _source_of(record: str) -> str | None:
     """The source in a JSON record; None if invalid."""
     try:
         return msgspec.json.decode(record, type=_OfSource).source
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 

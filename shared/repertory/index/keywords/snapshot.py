@@ -87,7 +87,7 @@ def unpack(head: bytes, segments: Mapping[str, bytes]) -> Snapshot:
         with ThreadPoolExecutor() as pool:  # numpy copies and checks without Python's lock
             names, left = [name for name, _ in read.parts], [rows for _, rows in read.parts]
             parts = [*pool.map(_part, names, left, [segments[_stored(name)] for name in names])]
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise StoreCorruptError(
             "The keyword snapshot is of another version; it will be built again."
         ) from error

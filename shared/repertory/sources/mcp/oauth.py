@@ -167,7 +167,7 @@ def _reason_of(response: httpx2.Response) -> str:
     """The error code in an issuer's response; empty without one."""
     try:
         code = msgspec.json.decode(response.content, type=_Refusal).error
-    except (httpx2.ResponseNotRead, msgspec.MsgspecError, UnicodeDecodeError):
+    except (httpx2.ResponseNotRead, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ""
     return cut(one_line(code), MAX_REASON_LENGTH)
 
