@@ -425,6 +425,14 @@ def test_skills_are_listed_as_resources_in_pages(
 
 
 @BOTH
+def test_the_list_of_templates_is_empty(url: str, mode: Mode) -> None:
+    """Clients ask every server with resources for it."""
+    listed = asked(f"{url}/mcp", lambda client: client.list_resource_templates(), mode)
+
+    assert listed.resource_templates == []
+
+
+@BOTH
 def test_the_other_toolsets_have_their_own_urls(url: str, mode: Mode) -> None:
     """Functions that return strings give text; functions that return objects give data and text."""
 

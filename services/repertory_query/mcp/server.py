@@ -24,6 +24,7 @@ from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
     ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     NotificationParams,
     PaginatedRequestParams,
@@ -169,6 +170,7 @@ class McpServer:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
             on_subscriptions_listen=_Changes(self._bus) if announcing else None,
         )
@@ -282,6 +284,12 @@ class McpServer:
             backend = await self._backend_with_skills(context)
             resources, cursor = await self._read(lambda: skills_after(backend, after))
         return ListResourcesResult(resources=resources, next_cursor=cursor)
+
+    async def _list_templates(
+        self, _: Context, __: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        """Return an empty list; some clients drop all resources if they get an error."""
+        return ListResourceTemplatesResult(resource_templates=[])
 
     async def _read_resource(
         self, context: Context, params: ReadResourceRequestParams
