@@ -425,11 +425,15 @@ def test_skills_are_listed_as_resources_in_pages(
 
 
 @BOTH
-def test_the_list_of_templates_is_empty(url: str, mode: Mode) -> None:
-    """Clients ask every server with resources for it."""
-    listed = asked(f"{url}/mcp", lambda client: client.list_resource_templates(), mode)
+def test_the_lists_of_prompts_and_templates_are_empty(url: str, mode: Mode) -> None:
+    """Clients ask for templates, and some of them for prompts although none are announced."""
 
-    assert listed.resource_templates == []
+    async def ask(client: Client) -> None:
+        assert (await client.list_resource_templates()).resource_templates == []
+        assert (await client.list_prompts()).prompts == []
+        assert client.server_capabilities.prompts is None
+
+    asked(f"{url}/mcp", ask, mode)
 
 
 @BOTH
