@@ -337,6 +337,20 @@ def test_a_host_may_close_a_session_at_any_time(own: Cli, project: Path, after: 
     assert (process.returncode, out, log) == (0, "", "")
 
 
+def test_a_session_ends_if_its_output_is_closed(
+    raw: "subprocess.Popen[str]", own: Cli, project: Path
+) -> None:
+    """A session ends if the host closes its output and leaves its input open."""
+    say(raw, "initialize", **HELLO)
+    assert raw.stdin
+    assert raw.stdout
+    raw.stdout.close()
+    raw.stdin.write('{"jsonrpc": "2.0", "id": 2, "method": "ping"}\n')
+    raw.stdin.flush()
+    assert raw.wait(TIMEOUT_S) == 0
+    assert not note_file(own, project).exists()
+
+
 def test_the_mcp_inspector_works(pytestconfig: pytest.Config, user: Cli, served: Path) -> None:
     """The MCP Inspector lists and calls tools without warnings, over stdio and HTTP."""
     modules = installed(pytestconfig, "inspector", INSPECTOR)

@@ -313,6 +313,24 @@ def test_null_or_blank_arguments_count_as_missing(url: str, mode: Mode) -> None:
     asked(f"{url}/mcp", ask, mode)
 
 
+@BOTH
+def test_lists_and_objects_may_be_json_in_a_string(url: str, mode: Mode) -> None:
+    """Some hosts send them so."""
+
+    async def ask(client: Client) -> None:
+        plain = {"queries": ["rotate API keys", "read a file"], "kinds": ["skill"]}
+        found = await client.call_tool("search", plain)
+        given = {name: json.dumps(value) for name, value in plain.items()}
+        assert not found.is_error
+        assert (await client.call_tool("search", given)).content == found.content
+        called = await client.call_tool("call", {"tool": "files__read_file", "arguments": "{}"})
+        assert "Calling tools is off here" in text_of(called)
+        text = await client.call_tool("search", {"query": '["rotate API keys"]'})
+        assert not text.is_error
+
+    asked(f"{url}/mcp", ask, mode)
+
+
 WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("search", {}, "search: query must be given."),
     ("search", {"query": 7}, "search: query must be string."),
@@ -328,6 +346,8 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("search", {"query": "x", "limit": 1.5}, "limit must be integer."),
     ("search", {"query": "x", "threshold": "low"}, "threshold must be number."),
     ("search", {"query": "x", "kinds": ["spoon"]}, "kinds[0] must be one of"),
+    ("search", {"query": "x", "kinds": "skill"}, "kinds must be array."),
+    ("search", {"query": "x", "tags": "[" * 10_000}, "tags must be array."),
     ("search", {"query": "x", "colour": 1}, "colour is not in the schema"),
     ("get", {"id": "files__reed_file"}, "did you mean files__read_file?"),
     ("get", {"id": "x" * 9_999}, "There is no item"),
@@ -337,6 +357,7 @@ WRONG: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("get", {"id": "x", "colour": None}, "colour is not in the schema"),
     ("get", {"id": "project/key-rotation", "section": "X"}, "it has 'Rotating', 'Without"),
     ("get", {"id": "project/postmortem", "section": "X"}, "has no sections"),
+    ("call", {"tool": "files__read_file", "arguments": "[]"}, "arguments must be object."),
     ("call", {"tool": "files__read_file"}, "Calling tools is off here"),
 )
 
@@ -401,6 +422,18 @@ def test_skills_are_listed_as_resources_in_pages(
         ["skill://project/key-rotation/SKILL.md", "skill://project/postmortem/SKILL.md"],
         ["skill://project/release-notes/SKILL.md"],
     ]
+
+
+@BOTH
+def test_the_lists_of_prompts_and_templates_are_empty(url: str, mode: Mode) -> None:
+    """Clients ask for templates, and some of them for prompts although none are announced."""
+
+    async def ask(client: Client) -> None:
+        assert (await client.list_resource_templates()).resource_templates == []
+        assert (await client.list_prompts()).prompts == []
+        assert client.server_capabilities.prompts is None
+
+    asked(f"{url}/mcp", ask, mode)
 
 
 @BOTH

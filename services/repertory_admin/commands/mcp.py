@@ -92,14 +92,17 @@ def mcp(
     failover = Failover(settings, directory)
     with termination_signals() as stopping:
 
+        def end() -> None:
+            stopping.append(signal.SIGTERM)  # as a signal would
+
         def answer() -> None:
             try:
-                stdio.run(failover, tools, audit, usage)
+                stdio.run(failover, tools, audit, usage, broken=end)
             # A boundary: the host may close either stream at any moment.
             except Exception:
                 _log.warning("session_broken", exc_info=True)
             finally:
-                stopping.append(signal.SIGTERM)  # end the process as a signal would
+                end()
 
         # Reading standard input cannot be interrupted, so this thread is not joined.
         threading.Thread(target=answer, name="stdio", daemon=True).start()

@@ -23,7 +23,9 @@ from mcp_types import (
     INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    ListPromptsResult,
     ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     NotificationParams,
     PaginatedRequestParams,
@@ -98,13 +100,14 @@ class Threads(Protocol):
 
 
 class _Server(Server[Any]):
-    """The SDK's server, which tells clients of the newer protocol only what it really announces."""
+    """The SDK's server, which tells clients only what it really has and announces."""
 
     @override
     def get_capabilities(self, *args: Any, **kwargs: Any) -> ServerCapabilities:
         found = super().get_capabilities(*args, **kwargs)
         if found.resources:
             found.resources.subscribe = False  # only changes of the list, not of single resources
+        found.prompts = None  # the list is always empty
         return found
 
 
@@ -169,6 +172,8 @@ class McpServer:
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_list_prompts=self._list_prompts,
             on_read_resource=self._read_resource,
             on_subscriptions_listen=_Changes(self._bus) if announcing else None,
         )
@@ -282,6 +287,18 @@ class McpServer:
             backend = await self._backend_with_skills(context)
             resources, cursor = await self._read(lambda: skills_after(backend, after))
         return ListResourcesResult(resources=resources, next_cursor=cursor)
+
+    async def _list_templates(
+        self, _: Context, __: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        """Return an empty list; some clients drop all resources if they get an error."""
+        return ListResourceTemplatesResult(resource_templates=[])
+
+    async def _list_prompts(
+        self, _: Context, __: PaginatedRequestParams | None
+    ) -> ListPromptsResult:
+        """Return an empty list; some clients ask every server, and drop it if they get an error."""
+        return ListPromptsResult(prompts=[])
 
     async def _read_resource(
         self, context: Context, params: ReadResourceRequestParams

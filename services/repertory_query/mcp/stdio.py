@@ -38,6 +38,8 @@ def run(
     tools: Sequence[Tool],
     audit: Audit | None = None,
     usage: UsageRecorder | None = None,
+    *,
+    broken: Callable[[], None],
 ) -> None:
     """Answer until the standard input ends.
 
@@ -46,12 +48,18 @@ def run(
         tools: The tools.
         audit: Records actions; None if a team's server does.
         usage: Records searches and uses, if this process is the server.
+        broken: Called if the standard output is closed. The call then still waits for the next
+            line or the end of the standard input.
     """
-    anyio.run(_serve, backend, tools, audit, usage)
+    anyio.run(_serve, backend, tools, audit, usage, broken)
 
 
 async def _serve(
-    backend: Backend, tools: Sequence[Tool], audit: Audit | None, usage: UsageRecorder | None
+    backend: Backend,
+    tools: Sequence[Tool],
+    audit: Audit | None,
+    usage: UsageRecorder | None,
+    broken: Callable[[], None],
 ) -> None:
     limiters = {work: CapacityLimiter(threads) for work, threads in THREADS.items()}
 
@@ -64,7 +72,11 @@ async def _serve(
     options = ours.server.create_initialization_options(changes)
     async with stdio_server() as (received, sent), create_task_group() as tasks:
         tasks.start_soon(ours.announce)
-        await ours.server.run(_Intake(received, sent), sent, options)
+        try:
+            await ours.server.run(_Intake(received, sent), sent, options)
+        except BaseException:
+            broken()
+            raise
         tasks.cancel_scope.cancel()
 
 

@@ -12,6 +12,8 @@ from repertory.functions.function import Function
 from repertory.keys import Scope
 from repertory_query.pool import Work
 
+_PARSED: Mapping[str, type] = {"array": list, "object": dict}  # by type of JSON Schema
+
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """One tool.
@@ -80,14 +82,16 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _given(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments without optional ones that are null.
+        """The arguments without optional ones that are null, and with lists and objects parsed.
 
-        Some hosts make their models write all arguments, with null for missing ones.
+        Some hosts make their models write all arguments, with null for missing ones. Some send
+        lists and objects as JSON in a string.
         """
         parameters = self.parameters
-        optional = parameters["properties"].keys() - parameters.get("required", ())
+        properties = parameters["properties"]
+        optional = properties.keys() - parameters.get("required", ())
         return {
-            name: value
+            name: _parsed(value, properties.get(name, {}).get("type"))
             for name, value in arguments.items()
             if value is not None or name not in optional
         }
@@ -97,6 +101,16 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         if self.function.error_is_result:
             message = msgspec.json.encode({"error": message}).decode()
         return in_words(message, is_error=True)
+
+
+def _parsed(value: object, json_type: object) -> object:
+    """The list or object that a string has as JSON, if this type is expected; else the value."""
+    if not isinstance(value, str) or not isinstance(json_type, str) or json_type not in _PARSED:
+        return value
+    try:
+        return msgspec.json.decode(value, type=_PARSED[json_type])
+    except (ValueError, RecursionError):  # the validation reports it
+        return value
 
 
 def without_links(result: CallToolResult) -> CallToolResult:
