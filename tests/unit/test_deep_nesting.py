@@ -15,7 +15,7 @@ from repertory.errors import StoreCorruptError, StoreError
 from repertory.index import layout
 from repertory.index.keywords import snapshot
 from repertory.index.qdrant_connection import QdrantServer
-from repertory.search import visible_subsets
+from repertory.live_search import visible_subsets
 from repertory.sources.mcp import oauth
 from tests.support.builders import DEEP_JSON
 from tests.support.http_stub import serving
