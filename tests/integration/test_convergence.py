@@ -36,12 +36,12 @@ from repertory.indexing import (
     keyword_feed,
     ledger,
     ledgers,
-    verification,
     write,
 )
 from repertory.indexing.attempts import attempt
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.scan import scan_source
+from repertory.live_search import verification
 from repertory.live_search.live import LiveSearch
 from repertory.live_search.verification import Verifier
 from repertory.sources.configured import Catalogue
