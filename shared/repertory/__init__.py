@@ -1,9 +1,10 @@
 """Repertory: one searchable list of the skills, tools and documents that AI agents can use.
 
-``repertory.open()`` is a directory's, in this process; ``repertory.connect(url)`` is a server's.
+``repertory.open()`` opens the index of a directory in this process. ``repertory.connect(url)`` uses
+a server.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from repertory.api import AsyncSession as AsyncSession
@@ -19,10 +20,12 @@ def __dir__() -> list[str]:
     return [*globals(), *__all__]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - as typed above
-    """Import the interface when it is first used: the command line has no need of it."""
-    if name not in __all__:
-        raise AttributeError(f"module 'repertory' has no attribute {name!r}")
-    from repertory import api  # noqa: PLC0415 - see above
+if not TYPE_CHECKING:  # with it, type checkers accept names that do not exist
 
-    return getattr(api, "open_directory" if name == "open" else name)
+    def __getattr__(name: str) -> object:
+        """Import the interface at its first use, because the command line does not need it."""
+        if name not in __all__:
+            raise AttributeError(f"module 'repertory' has no attribute {name!r}")
+        from repertory import api  # noqa: PLC0415 - see above
+
+        return getattr(api, "open_directory" if name == "open" else name)
