@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import anyio
 import msgspec
 from mcp import Client, MCPError
+from mcp.client.subscriptions import Subscription, SubscriptionLost
 from mcp_types import (
     CONNECTION_CLOSED,
     HEADER_MISMATCH,
@@ -24,6 +25,7 @@ from repertory.sources.mcp.variables import Launch
 from repertory.sources.tools import MAX_TOOLS
 
 MAX_PAGES = 1_000
+SETTLING_S = 0.1  # for the SDK to hand over the changes that it has received
 
 
 class _Answer(RootModel[dict[str, Any]]):
@@ -59,7 +61,7 @@ class Conversation:
         self._traffic = traffic
         self._limit = limit
         self._stack = stack
-        self._subscribed = False
+        self._changes: Subscription | None = None
 
     @property
     def reports_changes(self) -> bool:
@@ -81,17 +83,19 @@ class Conversation:
         """Wait until the server reports changed tools, the connection ends, or time is up.
 
         With the newer protocol, the first call subscribes and returns at once, because changes may
-        have happened before.
+        have happened before. If the subscription has ended, such as with a restarted server, the
+        next call subscribes again.
         """
-        if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS and not self._subscribed:
+        if self._client.protocol_version in MODERN_PROTOCOL_VERSIONS and self._changes is None:
             changes = self._client.listen(tools_list_changed=True)  # they arrive as normal messages
-            await self._stack.enter_async_context(changes)
-            self._subscribed = True
+            self._changes = await self._stack.enter_async_context(changes)
             self._limit.deadline = math.inf
             return
         self._limit.deadline = math.inf
         with anyio.move_on_after(seconds):
             await self._traffic.changed.wait()
+        if self._changes is not None and await _has_ended(self._changes):
+            self._changes = None
 
     @property
     def is_over(self) -> bool:
@@ -189,6 +193,18 @@ class Conversation:
 
     def _error(self, text: str) -> CallError:
         return CallError(f"The MCP server {self._server.name} {text.rstrip('.')}.")
+
+
+async def _has_ended(changes: Subscription) -> bool:
+    """Whether a subscription has ended; the changes that it has received are dropped."""
+    with anyio.move_on_after(SETTLING_S):
+        try:
+            async for _ in changes:
+                pass
+        except SubscriptionLost:
+            return True
+        return True
+    return False
 
 
 async def _read_pages(client: Client, traffic: Traffic) -> None:
