@@ -5,6 +5,7 @@ import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,8 @@ def test_the_password_is_sent_only_over_tls_to_a_trusted_server(
         app = celery_app(f"{url}?ssl_ca_certs={tmp_path / FILE}" if trusted else url)
         app.conf.broker_transport = transport
         with contextlib.suppress(Exception), app.connection_for_read() as connection:
-            connection.default_channel.client.ping()  # fails, because the server says nothing
+            channel: Any = connection.default_channel
+            channel.client.ping()  # fails, because the server says nothing
         data = first.result()
         assert b"secret" in data if trusted else data == b""
 
@@ -56,6 +58,7 @@ def test_the_queue_ignores_other_parameters_and_uses_the_same_database() -> None
         app = celery_app(f"{server.url}?health_check_interval=10&db=3")
         app.conf.broker_transport = Transport
         with app.connection_for_read() as connection:
-            client = connection.default_channel.client
+            channel: Any = connection.default_channel
+            client = channel.client
             assert client.ping()
             assert client.connection_pool.connection_kwargs["db"] == 3

@@ -5,7 +5,7 @@ Tasks are called by name, so this module does not need the workers' code.
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -117,7 +117,8 @@ def _broker(redis_url: str) -> tuple[str, dict[str, Any] | None]:
     Kombu fails on parameters that it does not know, checks certificates only if they are required,
     and with the workers' transport it does not use TLS because of the URL alone.
     """
-    parts, options = urlsplit(redis_url), parse_url(redis_url)
+    parts = urlsplit(redis_url)
+    options: Mapping[str, Any] = parse_url(redis_url)  # type: ignore[no-untyped-call]
     url = parts._replace(path=f"/{options.get('db', 0)}", query="").geturl()
     given = {name: value for name, value in options.items() if name.startswith("ssl_")}
     return url, {"ssl_cert_reqs": "required", **given} if parts.scheme == "rediss" else None
