@@ -219,10 +219,12 @@ class WorkerProcess:
             try:
                 result = do()
             except StoreError as error:
+                is_news = self._errors.get("store") != str(error)
                 self._errors["store"] = str(error)
                 if pause is None:
                     raise
-                _log.warning("store_unavailable", extra={"error": str(error)})
+                if is_news:
+                    _log.warning("store_unavailable", extra={"error": str(error)})
                 time.sleep(pause)
             else:
                 self._errors.pop("store", None)
