@@ -73,10 +73,11 @@ class Team:
         self.writer.begin(configuration)
         self.collection = self.parts.store.alias(next_alias(self.parts.active, configuration)) or ""
 
-    def worker(self, *, lease: float = 20.0, recipe: int = 0) -> WorkerProcess:
+    def worker(self, *, lease: float = 20.0, recipe: int = 0, model: str = "") -> WorkerProcess:
         """A worker that is not started yet; see ``WorkerProcess``."""
         folder = self._folder / f"worker-{next(_numbers)}"
-        return WorkerProcess(folder, self._environment, lease=lease, recipe=recipe)
+        other = {"REPERTORY_SEARCH_MODEL": model} if model else {}
+        return WorkerProcess(folder, self._environment | other, lease=lease, recipe=recipe)
 
     def submit(self, *names: str, queue_name: QueueName = QueueName.SAVES) -> Job:
         """Submit a job that writes items of these names, and return it."""
@@ -152,6 +153,18 @@ def test_a_job_is_done_and_announced(team: Team) -> None:
     assert report["model"].startswith("encoder")
     assert report["queues"] == ["saves", "maintenance", "builds", "snapshots"]
     assert team.queue.taken() == 0
+
+
+def test_a_worker_says_why_it_has_no_model(team: Team) -> None:
+    """Without weights and a network it indexes only keywords, and `stats` has the reason."""
+    worker = team.worker(model="minishlab/potion-base-8M")
+    worker.start()
+    try:
+        (said, *_) = worker.wait_for("model_unavailable")
+        assert "Only keywords are indexed: The weights of minishlab" in said["error"]
+        until(lambda: said["error"] in team.errors())
+    finally:
+        worker.kill()
 
 
 def test_saves_precede_builds_and_waiting_jobs_share_a_batch(
@@ -281,11 +294,13 @@ def test_an_outage_is_visible(team: Team) -> None:
 
 
 def test_an_unavailable_store_fails_no_job(team: Team) -> None:
-    """Jobs return to the queue until the store is back."""
+    """Jobs return to the queue until the store is back; retries that fail alike are not logged."""
     with team.worker() as worker:
         team.qdrant.kill()
         team.submit("a")
         worker.wait_for("task_returned")
+        said = [one["error"] for one in worker.events("store_unavailable")]
+        assert len(said) == len(set(said)) > 0
         team.submit("b")
         team.qdrant.restart()
         team.wait_until_indexed("a", "b")

@@ -5,10 +5,9 @@ import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
-from kombu import Connection
-from redis import Redis
 
 from repertory.indexing.celery_queue import celery_app
 from repertory_worker.messages import Transport
@@ -17,12 +16,6 @@ from tests.support.redis_server import RedisProcess
 
 SENDER, WORKER = None, Transport
 TLS_HANDSHAKE = b"\x16"  # the first byte of a TLS connection
-
-
-def redis_client(connection: Connection) -> Redis:
-    """The client of a connection's default channel, which Kombu's stubs do not know."""
-    client: Redis = connection.default_channel.client  # type: ignore[attr-defined]
-    return client
 
 
 @pytest.mark.parametrize("transport", [SENDER, WORKER], ids=["sender", "worker"])
@@ -53,7 +46,8 @@ def test_the_password_is_sent_only_over_tls_to_a_trusted_server(
         app = celery_app(f"{url}?ssl_ca_certs={tmp_path / FILE}" if trusted else url)
         app.conf.broker_transport = transport
         with contextlib.suppress(Exception), app.connection_for_read() as connection:
-            redis_client(connection).ping()  # fails, because the server says nothing
+            channel: Any = connection.default_channel
+            channel.client.ping()  # fails, because the server says nothing
         data = first.result()
         assert b"secret" in data if trusted else data == b""
 
@@ -64,6 +58,7 @@ def test_the_queue_ignores_other_parameters_and_uses_the_same_database() -> None
         app = celery_app(f"{server.url}?health_check_interval=10&db=3")
         app.conf.broker_transport = Transport
         with app.connection_for_read() as connection:
-            client = redis_client(connection)
+            channel: Any = connection.default_channel
+            client = channel.client
             assert client.ping()
             assert client.connection_pool.connection_kwargs["db"] == 3

@@ -18,6 +18,7 @@ from repertory.catalogue.views import RECIPE
 from repertory.compose import Parts
 from repertory.coordination.failures import Failure
 from repertory.embedding.engine import EmbeddingEngine
+from repertory.embedding.words import WordsEngine
 from repertory.errors import JobError, NewerReleaseError, StoreError
 from repertory.indexing import maintenance
 from repertory.indexing.attempts import attempt
@@ -218,10 +219,12 @@ class WorkerProcess:
             try:
                 result = do()
             except StoreError as error:
+                is_news = self._errors.get("store") != str(error)
                 self._errors["store"] = str(error)
                 if pause is None:
                     raise
-                _log.warning("store_unavailable", extra={"error": str(error)})
+                if is_news:
+                    _log.warning("store_unavailable", extra={"error": str(error)})
                 time.sleep(pause)
             else:
                 self._errors.pop("store", None)
@@ -296,6 +299,8 @@ class WorkerProcess:
         """Load the writer's engine unless it is loaded; whether it is loaded now."""
         try:
             engine = self._writer.engine
+            if isinstance(engine, WordsEngine):
+                raise StoreError(f"Only keywords are indexed: {engine.reason}")
         except StoreError as error:
             _log.warning("model_unavailable", extra={"error": str(error)})
             self._errors["model"] = str(error)

@@ -5,7 +5,7 @@ Tasks are called by name, so this module does not need the workers' code.
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -118,7 +118,7 @@ def _broker(redis_url: str) -> tuple[str, dict[str, Any] | None]:
     and with the workers' transport it does not use TLS because of the URL alone.
     """
     parts = urlsplit(redis_url)
-    options = parse_url(redis_url)  # type: ignore[no-untyped-call]  # it has no types
+    options: Mapping[str, Any] = parse_url(redis_url)  # type: ignore[no-untyped-call]
     url = parts._replace(path=f"/{options.get('db', 0)}", query="").geturl()
     given = {name: value for name, value in options.items() if name.startswith("ssl_")}
     return url, {"ssl_cert_reqs": "required", **given} if parts.scheme == "rediss" else None
