@@ -59,7 +59,11 @@ class Maker:
         name = self.word(start)
         groups = ["red", "blue"] if is_hidden else self._random.choice([[], ["green", "red"]])
         place = "missing" if self._random.random() < 0.1 else name
-        entry = {"type": kind, "name": name, "path": f"{place}{'.json' * (kind == 'tools')}"}
+        entry: dict[str, Any] = {
+            "type": kind,
+            "name": name,
+            "path": f"{place}{'.json' * (kind == 'tools')}",
+        }
         if groups:
             entry["visible_to"] = self._random.sample(groups, k=len(groups))
         if kind == "skills" and self._random.random() < 0.2:
