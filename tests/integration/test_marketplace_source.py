@@ -287,6 +287,7 @@ def test_a_marketplace_over_http_has_the_plugins_of_repositories(tmp_path: Path)
         {"source": "github", "repo": "--upload-pack=id/x"},
         {"source": "git-subdir", "url": "https://h/x", "path": "../up"},
         {"source": "url", "url": "https://h/x", "ref": "--evil"},
+        {"source": {}},
         None,
     ],
 )

@@ -59,7 +59,7 @@ class Maker:
         name = self.word(start)
         groups = ["red", "blue"] if is_hidden else self._random.choice([[], ["green", "red"]])
         place = "missing" if self._random.random() < 0.1 else name
-        entry: dict[str, object] = {
+        entry: dict[str, Any] = {
             "type": kind,
             "name": name,
             "path": f"{place}{'.json' * (kind == 'tools')}",

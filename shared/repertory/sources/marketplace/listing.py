@@ -130,7 +130,7 @@ def _elsewhere(source: dict[str, Any]) -> Elsewhere:
         url = on_github(str(source.get("repo")))
         if not url:
             raise ValueError("its `repo` is not owner/name")
-    elif kind in {"url", "git", "git-subdir"}:
+    elif kind in ("url", "git", "git-subdir"):  # not a set, because it may be unhashable
         url = str(source.get("url"))
         url = on_github(url) or url
         if not protocol_of(url):
