@@ -510,7 +510,7 @@ def test_a_caller_learns_only_problems_of_visible_sources_and_of_the_server(
     """A problem without sources may name a hidden file or item, unless it has neither."""
     board = whole.parts.coordination.status
     before = board.reports()["watch"]
-    about = {
+    about: dict[str, dict[str, object]] = {
         "open": {"sources": ["open"], "path": "/srv/open/a"},
         "both": {"sources": ["open", "vault"]},
         "path": {"path": "/srv/vault/a"},
