@@ -61,6 +61,19 @@ def test_a_directory_name_may_be_invalid_unicode(lease: Lease) -> None:
     assert holder is None or holder.directory == "/srv/caf"
 
 
+def test_a_process_that_waits_no_more_is_not_listed(server: RedisServer) -> None:
+    """It leaves the list when its time is over, although others go on waiting."""
+    holder, waits = RedisLease(server), RedisLease(server)
+    gone = RedisLease(server, seconds=0.05)
+    assert [lease.take(about(n)) for n, lease in enumerate((holder, gone, waits))] == [
+        True,
+        False,
+        False,
+    ]
+    until(lambda: waiting(holder) == [2])
+    assert known(holder.holders().holder) == (0, "")
+
+
 def test_one_process_holds_the_lease_and_others_wait(server: RedisServer) -> None:
     """Waiting processes are listed in order of arrival until they get the lease or leave."""
     leases = [RedisLease(server) for _ in range(4)]
@@ -124,6 +137,14 @@ def test_the_owner_stops_relying_on_a_lease_before_it_expires(server: RedisServe
     lease.take(about(1))
     assert lease.is_held
     lease.release()
+    assert not lease.is_held
+
+
+def test_the_time_of_a_request_counts_as_time_of_the_lease(server: RedisServer) -> None:
+    """A slow answer must not prolong it, as Redis began to count before it answered."""
+    now = iter([0.0, 6.0, 6.0, 6.0])
+    lease = RedisLease(server, seconds=5, clock=lambda: next(now))
+    assert lease.take(about(1))
     assert not lease.is_held
 
 

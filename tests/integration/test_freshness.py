@@ -341,6 +341,20 @@ def test_later_searches_index_the_remaining_files(project: Path) -> None:
     assert left[-1] == 0
 
 
+def test_a_changed_file_that_there_was_no_time_to_read_is_named(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each search names it until one has the time, although nothing that was read has changed."""
+    write_skill(project, "postmortem", "Sail a dinghy")
+    with monkeypatch.context() as patch:
+        whats = itertools.cycle(("reading", "writing"))
+        patch.setattr(update, "Stopwatch", lambda: Late(next(whats), "reading"))
+        for _ in range(2):
+            assert "1 changed file is not searchable yet" in search(project, "sail")[1][0]
+    found, notices = search(project, "sail a dinghy")
+    assert (found[0], notices) == ("project/postmortem", ())
+
+
 def test_items_read_by_one_search_are_written_by_a_later_one(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,7 @@ from watchdog.observers.api import EventQueue, ObservedWatch
 from repertory.indexing.scan import ScanResult
 from repertory.settings import load
 from repertory.sources.folder import MAX_SCANS, FolderSource
-from repertory.sources.source import WatchedFolder
+from repertory.sources.source import Scan, WatchedFolder
 from repertory.workspace import Workspace
 from repertory_watch import events, filesystems, service, tasks
 from repertory_watch.configuration import Configuration, reload
@@ -199,6 +199,55 @@ def test_a_change_while_the_configuration_is_read_is_not_lost(
     watching.wait(lambda: watching.service._loading.is_requested)
     may_end.set()
     watching.wait_for("team/first", "more/second")
+
+
+def test_a_scan_of_a_replaced_source_is_ignored(
+    project: Path, skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may end after the first scan of the new source, which has the same name."""
+    has_read, may_end, has_ended = (threading.Event() for _ in range(3))
+    scan = FolderSource.scan
+
+    def slow(source: FolderSource) -> Scan:
+        found = scan(source)
+        if source.path == skills:
+            has_read.set()
+            assert may_end.wait(TIMEOUT_S)
+            has_ended.set()
+        return found
+
+    watching = watch()
+    monkeypatch.setattr(service, "MAX_PATHS", 0)  # each change causes a scan
+    monkeypatch.setattr(FolderSource, "scan", slow)
+    save(skills / "second.md")
+    assert has_read.wait(TIMEOUT_S)
+    save(project / "other" / "new.md")
+    configure(project, ("team", "other"))
+    watching.wait_for("team/new")
+    may_end.set()
+    assert has_ended.wait(TIMEOUT_S)
+    save(project / "other" / "newer.md")
+    watching.wait_for("team/new", "team/newer")
+    replaced = [one.source.location == str(skills) for one in watching.coordinator.scans]
+    assert replaced == sorted(replaced, reverse=True)  # none of the old source after the new one
+
+
+def test_a_service_that_starts_with_a_broken_configuration_knows_the_last_sources(
+    project: Path,
+) -> None:
+    """Otherwise it would not be known who may see the indexed items."""
+    with Watching(project) as watching:
+        watching.wait_for("team/first")
+        watching.wait(lambda: bool(watching.status["sources"]))
+        last = watching.status
+    configure(project, ("team", "skills"), ("team", "other"))
+    again = Watching(project)
+    again.board.report("watch", last)
+    with again:
+        again.wait(lambda: bool(again.status["configurationError"]))
+        status = again.status
+    assert [one["name"] for one in status["sources"]] == ["team"]
+    assert status["configuration"] == last["configuration"]
 
 
 def test_temporary_files_of_editors_cause_no_scan(

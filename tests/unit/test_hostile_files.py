@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
@@ -121,7 +120,7 @@ def test_many_yaml_directives_are_refused_at_once(
 ) -> None:
     """The YAML parser does not get them, because it compares each with all before it."""
     for parser in ("BaseLoader", "CBaseLoader"):
-        monkeypatch.setattr(yaml, parser, None, raising=False)
+        monkeypatch.setattr(f"yaml.{parser}", None, raising=False)
     tags = "".join(f"%TAG !{number}! x{end}" for number in range(101))
     loaded = structured.load(f"{before}{tags}--- {{a: 1}}\n", "yaml")
     assert loaded == structured.Defect("it has more than 100 %TAG directives")
