@@ -39,7 +39,10 @@ SECTIONS = {
         "config": ("admin.commands.config", "Show and check the settings; trust MCP servers."),
         "login": ("admin.commands.login", "Sign in at an MCP server that asks for it."),
         "logout": ("admin.commands.login", "Forget the sign-in at an MCP server."),
-        "trust": ("admin.commands.trust", "Review and approve what has changed."),
+        "trust": (
+            "admin.commands.trust",
+            "Review and approve changed items; `config trust` trusts a file.",
+        ),
         "history": (
             "admin.commands.history",
             "Show when an item appeared, how it changed, and who approved it.",
@@ -90,6 +93,12 @@ COMMANDS = {
     for name, (module, line) in commands.items()
 }
 ALIASES = {"get-types": "types"}  # names of Toolscript, which Repertory replaces
+_FIRST_STEPS = (
+    'repertory search "fill in a PDF form"',
+    "repertory doctor                   # lists sources, problems and remedies",
+    "repertory config trust .mcp.json   # starts its servers, indexes their tools",
+    "repertory connect claude-code      # shows the change, and asks",
+)
 _EXIT_CODES = [f"{code:<3} {meaning}" for code, meaning in MEANINGS.items()]
 
 
@@ -152,7 +161,7 @@ def _group(text: str, **options: Any) -> typer.Typer:  # noqa: ANN401 - Typer's 
 app = _group(
     "One searchable list of the skills, tools and documents that AI agents can use.\n\n"
     '`repertory search "…"` in a project finds its sources, indexes them and answers.',
-    epilog=_unwrapped("Exit codes", _EXIT_CODES),
+    epilog=f"{_unwrapped('Examples', _FIRST_STEPS)}\n\n{_unwrapped('Exit codes', _EXIT_CODES)}",
     cls=_Root,
 )
 

@@ -105,7 +105,12 @@ def test_the_main_help_lists_commands_and_exit_codes(cli: Cli, tmp_path: Path) -
     """The main help has every command or group, and a list of exit codes."""
     done = cli.run(tmp_path, "--help")
 
-    for word in (*{command.split()[0] for command in COMMANDS}, "Exit codes:", "  70  "):
+    for word in (
+        *{command.split()[0] for command in COMMANDS},
+        "Examples:",
+        "Exit codes:",
+        "  70  ",
+    ):
         assert word in done.stdout
 
 

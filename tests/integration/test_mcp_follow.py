@@ -1,5 +1,6 @@
 """Following changes of real MCP servers."""
 
+import asyncio
 import contextlib
 import logging
 import os
@@ -7,12 +8,17 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
 from repertory.errors import SourceError
+from repertory.sources.mcp.process import run_process
 from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.mcp.source import McpServer
+from repertory.sources.mcp.traffic import Traffic
+from repertory.sources.mcp.variables import fill_in
 from tests.support.mcp_servers import SERVERS, started
 from tests.support.waiting import until
 
@@ -198,6 +204,35 @@ def test_stopping_ends_the_server(place: Place, follow: Follow) -> None:
         os.kill(place.started[0], 0)
     assert lab.names() == ["first"]
     assert len(place.started) == 2
+
+
+@pytest.mark.parametrize("is_started", [False, True])
+def test_stopping_at_a_start_ends_the_server(
+    place: Place, monkeypatch: pytest.MonkeyPatch, *, is_started: bool
+) -> None:
+    """A server is not started after a stop, and one that is starting then is ended properly."""
+    start = asyncio.BaseEventLoop.subprocess_exec
+    starts: list[object] = []
+    ended: list[asyncio.SubprocessTransport] = []
+
+    async def run() -> None:
+        async def starting(*args: Any, **options: Any) -> Any:  # noqa: ANN401 - passed on
+            starts.append(args)
+            scope.cancel()
+            process, protocol = await start(*args, **options)
+            ended.append(process)
+            return process, protocol
+
+        monkeypatch.setattr(asyncio.BaseEventLoop, "subprocess_exec", starting)
+        with anyio.CancelScope() as scope:
+            if not is_started:  # the cancellation waits in the loop, as from another thread
+                asyncio.get_running_loop().call_soon(scope.cancel)
+            async with run_process(fill_in(stdio(place)), Traffic()):
+                await anyio.sleep_forever()
+
+    anyio.run(run)
+    assert (len(starts), len(ended)) == (is_started, is_started)
+    assert all(process.get_returncode() is not None for process in ended)
 
 
 def test_over_http(place: Place, follow: Follow, caplog: pytest.LogCaptureFixture) -> None:

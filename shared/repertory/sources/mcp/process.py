@@ -16,6 +16,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 
 import anyio
+import anyio.lowlevel
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS
 from mcp.shared.message import SessionMessage
@@ -60,17 +61,20 @@ async def run_process(launch: Launch, traffic: Traffic) -> AsyncIterator[Streams
     environment = inherited | launch.env
     # Windows finds ``npx.cmd`` only this way.
     command = shutil.which(launch.command, path=environment.get("PATH")) or launch.command
+    await anyio.lowlevel.checkpoint()  # importing the SDK delays a cancellation
     server = _Server(traffic)
     try:
-        transport, _ = await asyncio.get_running_loop().subprocess_exec(
-            lambda: server,
-            command,
-            *launch.args,
-            env=environment,
-            cwd=launch.cwd,
-            start_new_session=True,
-        )
-    except BaseException:  # also cancellation
+        # A cancellation during the start would leave the loop before the process has ended.
+        with anyio.CancelScope(shield=True):
+            transport, _ = await asyncio.get_running_loop().subprocess_exec(
+                lambda: server,
+                command,
+                *launch.args,
+                env=environment,
+                cwd=launch.cwd,
+                start_new_session=True,
+            )
+    except BaseException:
         server.close()
         raise
     # No await between the start and here, because a cancellation would leave the process behind.
