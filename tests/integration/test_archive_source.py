@@ -1,5 +1,6 @@
 """Archives as sources, fetched from a web server or read from a local file."""
 
+import errno
 import gzip
 import hashlib
 import socket
@@ -8,6 +9,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -209,6 +211,17 @@ def test_a_redirect_to_a_name_whose_address_changes_is_refused(
     with pytest.raises(SourceError, match="on a private network"):
         refreshed(built(tmp_path, type="archive", url=f"{url}/start"))
     assert web.requests == ["/start"]
+
+
+def test_a_connection_that_is_reset_at_once_is_an_error(
+    web: Web, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system then no longer knows the address that it was connected to."""
+    gone = Mock(side_effect=OSError(errno.ENOTCONN, "Transport endpoint is not connected"))
+    monkeypatch.setattr(http, "address_in", gone)
+    with pytest.raises(SourceError, match="cannot be reached: OSError"):
+        refreshed(built(tmp_path, type="archive", url=f"{url}/team.zip"))
+    assert web.requests == []
 
 
 def test_a_redirect_stays_encrypted() -> None:

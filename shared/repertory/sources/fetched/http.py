@@ -93,7 +93,8 @@ def get(
                         content=_content(url, response, limit, client),
                         validators=_validators_of(response),
                     )
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # such as an invalid name
+    # A ValueError for an invalid name; an OSError for a connection that was reset at once.
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
         client.check(url)
         reason = one_line(str(error)) if isinstance(error, httpx.ConnectError) else ""
         reason = reason or type(error).__name__  # others may quote a URL with its secrets
@@ -125,7 +126,7 @@ def moved(url: str, suffix: str, agent: str, is_cancelled: Callable[[], bool]) -
                     if not response.has_redirect_location or not location.endswith(suffix):
                         return url
                 url = client.next(url + suffix, location).removesuffix(suffix)
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError):
         client.check(url)
     return url
 
@@ -233,7 +234,12 @@ class _Client:
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._connection = info["return_value"].get_extra_info("socket")
         if event.endswith("connect_tcp.complete"):
-            self._check_address(info["return_value"])
+            stream = info["return_value"]
+            try:
+                self._check_address(stream)
+            except Exception:
+                stream.close()  # httpcore leaves it open
+                raise
 
     def _check_address(self, stream: Any) -> None:  # noqa: ANN401 - of httpcore
         """Refuse a connection into a private network after a redirect of a public server."""
@@ -243,7 +249,6 @@ class _Client:
             return  # a proxy
         is_public = is_global(address_in(stream.get_extra_info("server_addr")[0]))
         if self._was_public and not is_public:
-            stream.close()
             raise SourceError(
                 f"A redirect leads to {shown(self._url)}, which is on a private network; it was "
                 "not fetched."
