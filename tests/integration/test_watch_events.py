@@ -163,6 +163,31 @@ def test_changes_during_a_scan_are_not_lost(
     watching.wait(is_known)
 
 
+def test_a_save_during_a_long_scan_is_indexed_before_the_scan_ends(
+    skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scan reads the saved file in its next pause."""
+    save(skills / "folder" / "a.md")
+    (skills / "link").symlink_to(skills / "folder")  # so that a change of the file needs a scan
+    watching = watch("team/first", "team/folder/a")
+    is_indexed, scanned = threading.Event(), FolderSource._scan
+
+    def scan(source: FolderSource) -> dict[str, str]:
+        passed = scanned(source)
+        if not is_indexed.is_set():
+            save(skills / "late.md")
+        while not is_indexed.wait(0.01):
+            source._pause()
+        return passed
+
+    monkeypatch.setattr(FolderSource, "_scan", scan)
+    try:
+        save(skills / "folder" / "a.md", "Save.")
+        watching.wait_for("team/first", "team/folder/a", "team/late")
+    finally:
+        is_indexed.set()
+
+
 def test_after_very_many_changes_a_folder_is_scanned(
     skills: Path, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
