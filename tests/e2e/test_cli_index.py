@@ -119,6 +119,19 @@ def test_servers_run_only_once_they_are_trusted(cli: Cli, project: Path, mcp_con
     assert (weather["items"], weather["stale"]) == (2, 2)
 
 
+def test_a_terminal_asks_before_servers_are_trusted(
+    cli: Cli, project: Path, mcp_config: Path
+) -> None:
+    """It shows their commands, and says where their arguments are, which may be secret."""
+    code, written = cli.in_terminal(project, "config", "trust", mcp_config.name, keys="n\n")
+    said = " ".join(written.split())
+    assert code == 2
+    assert "weather (runs " in said
+    assert "Their arguments are in the file. Trust it?" in said
+    assert "Nothing was trusted." in said
+    assert "waiting for trust" in cli.run(project, "index").stdout
+
+
 def test_a_failing_source_counts_as_an_error(cli: Cli, project: Path, mcp_config: Path) -> None:
     """A failing source is listed once with its reason; waiting for trust is no error."""
     broken = project / "broken.json"

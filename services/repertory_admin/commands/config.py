@@ -195,7 +195,8 @@ def _trust_servers(file: Path, workspace: Workspace) -> set[str]:
     is_there = os.path.isfile(path)  # noqa: PTH113 - False also behind a closed link
     digest = digest_now(path, digest_to_trust) if is_there else ""  # before its servers are shown
     sources = defined_by(file, workspace)
-    _ask(f"{file} has MCP servers: {described(sources)}.")
+    # The arguments are not shown, because they may contain secrets.
+    _ask(f"{file} has MCP servers: {described(sources)}. Their arguments are in the file.")
     for one in known_as(file, workspace):
         workspace.trust.trust(one, digest, env_files(sources), digest_to_trust)
     terminal.show_text(f"Trusted {file} until its servers change: {described(sources)}.")
