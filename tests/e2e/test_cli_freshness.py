@@ -333,10 +333,18 @@ def test_a_terminal_shows_progress_at_once(own: Cli, project: Path) -> None:
     assert written.index("Searching") < written.index("Reading sources")
 
 
-def test_ready_sources_are_searchable_while_a_server_hangs(own: Cli, project: Path) -> None:
-    """While `index` waits for a server, other commands find files and the other server's tools."""
+@pytest.mark.parametrize("is_first", [True, False])
+def test_ready_sources_are_searchable_while_a_server_hangs(
+    own: Cli, project: Path, is_first: bool
+) -> None:
+    """While `index` waits for a server, other commands find files and the other server's tools.
+
+    They also index a new file, so the waiting command does not hold the index.
+    """
     config = write_servers(project, hanging=HANGING, weather=WEATHER)
     named = ("--mcp-config", str(config))
+    if not is_first:
+        assert own.run(project, "search", "bake bread", *named).returncode == 0
     indexing = subprocess.Popen(
         [*COMMAND, "index", *named, "--mcp-timeout", "600"],
         cwd=project,
@@ -351,8 +359,10 @@ def test_ready_sources_are_searchable_while_a_server_hangs(own: Cli, project: Pa
 
     try:
         until(has_tools, indexing)
-        assert indexing.poll() is None
         assert ids(own, project, "bake bread", *named)[0] == "project/bread-baking"
+        add_skill(project, "knots", "---\nname: knots\ndescription: Tie a bowline.\n---\n")
+        assert ids(own, project, "bowline", *named)[0] == "project/knots"
+        assert indexing.poll() is None
     finally:
         indexing.kill()
         indexing.wait()

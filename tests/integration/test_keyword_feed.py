@@ -55,12 +55,14 @@ def test_a_process_with_its_own_large_store_notices_removals(
     with team.store.open(team.active) as collection:
         feed = KeywordFeed(collection, team.coordination)
         feed.open(is_shared=False)
+        before = feed.revision
         del folder.items["b"]
         team.scan()
         team.work()
         team.deltas.drop(team.active)
         feed.advance()
         assert {entry.id for entry in feed.index.all()} == {"team/a", "team/c"}
+        assert feed.revision > before  # the version of the index that answers name
 
 
 def test_items_removed_since_a_snapshot_are_not_searched_after_a_restart(
