@@ -20,12 +20,12 @@ from repertory.embedding.load import load_engine
 from repertory.files import make_directory
 from repertory.settings import Settings, load
 from repertory_embedded import host
-from repertory_query.access import Owner
+from repertory_query.access.callers import Owner
+from repertory_query.access.rates import Rates
 from repertory_query.app import MAX_WAITING_SEARCHES, THREADS_PER_CORE, create_app
-from repertory_query.listening import listening
-from repertory_query.pool import Pool
-from repertory_query.rates import Rates
-from repertory_query.service import Service
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
+from repertory_query.server.listening import listening
 
 UNLIMITED = 10_000_000  # requests a minute
 

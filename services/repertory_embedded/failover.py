@@ -28,7 +28,7 @@ from repertory_embedded.joining import Joined
 
 if TYPE_CHECKING:
     from repertory.calling.result import CallResult
-    from repertory_query.service import Service
+    from repertory_query.backend.service import Service
 
 REQUEST_TIMEOUT_S = 20.0  # while a server starts and indexes for the first time
 LIST_TIMEOUT_S = 2.0  # for a list, which hosts request before anything else

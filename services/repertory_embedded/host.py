@@ -18,11 +18,11 @@ from repertory.values import PATHS
 from repertory.wire import WantedProject
 from repertory_embedded.projects import Project, Projects
 from repertory_embedded.server import running
-from repertory_query.access import Owner
+from repertory_query.access.callers import Owner
+from repertory_query.access.rates import Rates
 from repertory_query.app import create_app
-from repertory_query.rates import Rates
-from repertory_query.run import serve
-from repertory_query.service import Service
+from repertory_query.backend.service import Service
+from repertory_query.server.run import serve
 
 SERVICE = "repertory"  # its name in traces
 

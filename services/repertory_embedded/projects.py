@@ -25,9 +25,9 @@ from repertory.addresses import is_loopback
 from repertory.errors import RepertoryError
 from repertory.text import is_same_secret
 from repertory.wire import PROJECTS, WantedProject
-from repertory_query.client_disconnect import while_connected
-from repertory_query.limits import bounded
-from repertory_query.origins import check_origin
+from repertory_query.access.limits import bounded
+from repertory_query.access.origins import check_origin
+from repertory_query.backend.client_disconnect import while_connected
 from repertory_query.problems import problem, refusal
 
 _BELOW = re.compile(rf"(?P<root>{PROJECTS}/(?P<key>[0-9a-f]+))(?P<rest>/.*)?", re.DOTALL)

@@ -12,8 +12,8 @@ from repertory.files import is_gone
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.job import JobQueue
 from repertory_embedded.graphs import building_graphs
-from repertory_query.run import READERS
-from repertory_query.service import Service
+from repertory_query.backend.service import Service
+from repertory_query.server.run import READERS
 from repertory_watch.service import WatchService
 
 RETRY_INTERVAL_S = 5.0  # before a failed watch is restarted

@@ -18,10 +18,10 @@ from repertory.files import is_gone, make_directory
 from repertory.running import announce, the_only_server
 from repertory.settings import Settings
 from repertory_embedded import joining
-from repertory_query.listening import listening
+from repertory_query.server.listening import listening
 
 if TYPE_CHECKING:
-    from repertory_query.service import Service
+    from repertory_query.backend.service import Service
 
 HOST_TIMEOUT_S = 15.0  # for a host that starts or ends
 RETRY_INTERVAL_S = 0.1

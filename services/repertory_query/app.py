@@ -12,25 +12,24 @@ from repertory.keys import keys_of
 from repertory.settings import Settings
 from repertory.usage.digest import check_webhook
 from repertory_query import problems
-from repertory_query.access import Access, Owner
-from repertory_query.answering import AnsweredSearches
+from repertory_query.access.callers import Access, Owner
+from repertory_query.access.rates import Rates
 from repertory_query.api import exporting, openapi_document
 from repertory_query.api import routes as api
 from repertory_query.api.operations import versioned
-from repertory_query.auditing import AuditTrail
-from repertory_query.digests import sending_digests
+from repertory_query.backend.answering import AnsweredSearches
+from repertory_query.backend.pool import Pool, Work
+from repertory_query.backend.service import Service
+from repertory_query.background import sending_digests, sending_metrics
 from repertory_query.guard import Guard, RequestRecorder
-from repertory_query.history import sampling
 from repertory_query.mcp.http import McpEndpoints
-from repertory_query.metrics import Metrics
 from repertory_query.pages import routes as pages
-from repertory_query.pool import Pool, Work
-from repertory_query.query_process import QueryProcess
-from repertory_query.rates import Rates
-from repertory_query.service import Service
+from repertory_query.records.auditing import AuditTrail
+from repertory_query.records.history import sampling
+from repertory_query.records.metrics import Metrics
+from repertory_query.records.query_process import QueryProcess
 from repertory_query.sign_in import metadata
 from repertory_query.sign_in.people import people_of
-from repertory_query.telemetry_metrics import sending_metrics
 
 # Most searches wait for their embedding, so there are more threads than cores.
 THREADS_PER_CORE = 4

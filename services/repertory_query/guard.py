@@ -11,13 +11,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from repertory.logs import CALLER
 from repertory.telemetry import spans
 from repertory.wire import V1
-from repertory_query.access import Access, is_open
-from repertory_query.auditing import AuditTrail
-from repertory_query.limits import bounded, check_address, check_rate
-from repertory_query.metrics import Metrics, known_method
+from repertory_query.access.callers import Access, is_open
+from repertory_query.access.limits import bounded, check_address, check_rate
+from repertory_query.access.rates import Rates
 from repertory_query.problems import failure, refusal
-from repertory_query.rates import Rates
-from repertory_query.request_usage import collecting
+from repertory_query.records.auditing import AuditTrail
+from repertory_query.records.metrics import Metrics, known_method
+from repertory_query.records.request_usage import collecting
 
 # Tell browsers to guess no media type, cache nothing, and load nothing into pages of other sites.
 _HEADERS = {

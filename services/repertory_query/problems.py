@@ -26,7 +26,7 @@ from repertory.errors import (
     UsageError,
 )
 from repertory.wire import Refusal
-from repertory_query.caller_view import text_for
+from repertory_query.backend.caller_view import text_for
 from repertory_query.pages.page import TO_PROGRAMS, problem_page, wants_page
 
 PROBLEM = "application/problem+json"

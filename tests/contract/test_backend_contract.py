@@ -27,7 +27,7 @@ from repertory.project_search.query import ProjectQuery
 from repertory.search.links import Links
 from repertory.search.query import Query
 from repertory_embedded.failover import Failover
-from repertory_query.caller_view import Restricted
+from repertory_query.backend.caller_view import Restricted
 from tests.support.builders import write_skill
 from tests.support.listening import served
 from tests.support.mcp_servers import started

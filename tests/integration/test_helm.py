@@ -14,7 +14,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 from repertory.values import SETTINGS
-from repertory_query.run import SHUTDOWN_TIMEOUT_S
+from repertory_query.server.run import SHUTDOWN_TIMEOUT_S
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm"

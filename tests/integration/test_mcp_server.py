@@ -29,13 +29,13 @@ from repertory.client import Client as HttpClient
 from repertory.keys import Keys, Scope
 from repertory.text import cut, one_line
 from repertory.values import Values
+from repertory_query.backend.pool import Work
+from repertory_query.backend.service import Service
 from repertory_query.mcp import reading, resources
 from repertory_query.mcp import server as mcp_server
 from repertory_query.mcp.server import McpServer
 from repertory_query.mcp.toolset_names import Toolset
 from repertory_query.mcp.toolsets import tools_of
-from repertory_query.pool import Work
-from repertory_query.service import Service
 from tests.support.builders import write_shop, write_skill
 from tests.support.listening import served
 from tests.support.mcp_servers import started

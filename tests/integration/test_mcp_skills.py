@@ -32,12 +32,12 @@ from pydantic import RootModel
 
 from repertory import skill_files
 from repertory.values import Values
+from repertory_query.backend.pool import Work
 from repertory_query.mcp import resources, skills
 from repertory_query.mcp import server as mcp_server
 from repertory_query.mcp.server import McpServer
 from repertory_query.mcp.toolset_names import Toolset
 from repertory_query.mcp.toolsets import tools_of
-from repertory_query.pool import Work
 from tests.support.builders import write, write_skill
 from tests.support.listening import served
 from tests.support.mcp_sessions import Mode, asked

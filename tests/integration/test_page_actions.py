@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from repertory.audit import Audit
 from repertory.keys import Keys, Scope
 from repertory.search.engine import SearchEngine
-from repertory_query.access import Owner
+from repertory_query.access.callers import Owner
 from repertory_query.app import create_app
 from repertory_query.pages import catalogue, rendering
 from tests.support.builders import write, write_skill

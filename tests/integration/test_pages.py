@@ -17,9 +17,9 @@ from starlette.testclient import TestClient
 from repertory.errors import ModelError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.keys import Keys, Scope
-from repertory_query.access import Owner
+from repertory_query.access.callers import Owner
+from repertory_query.access.cookies import COOKIE, new_value
 from repertory_query.app import create_app
-from repertory_query.cookies import COOKIE, new_value
 from repertory_query.pages.facets import FIELDS
 from tests.support.builders import write_skill
 from tests.support.query_service import RunningService, bearer, indexed_server

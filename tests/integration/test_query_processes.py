@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from repertory.errors import ConfigurationError
 from repertory.settings import load
-from repertory_query.processes import run
+from repertory_query.server.processes import run
 from tests.support.model_folders import write_model
 from tests.support.team import Team
 

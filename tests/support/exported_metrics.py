@@ -4,8 +4,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from repertory.stats import Lengths, Stats, Verification, Watch, Worker
 from repertory.watch_status import Building, SaveTimes, SourceState
-from repertory_query.metrics import Metrics
-from repertory_query.recent import Counts
+from repertory_query.records.metrics import Metrics
+from repertory_query.records.recent import Counts
 
 SOURCE = SourceState(
     name="skills", type="skills", location="skills", items=3, stale=1, error="", seen=1.0

@@ -34,7 +34,7 @@ _IMPORTED = (
     "repertory_admin.commands.serve",
     "repertory_embedded.server",
     "repertory_query.mcp.server",
-    "repertory_query.run",
+    "repertory_query.server.run",
     "repertory_watch.service",
     "repertory_worker.process",
     "rich.console",

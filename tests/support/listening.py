@@ -12,8 +12,8 @@ from repertory.errors import UsageError
 from repertory.wire import WantedProject
 from repertory_embedded.projects import Project, Projects
 from repertory_query.app import create_app
-from repertory_query.listening import listening
-from repertory_query.run import configuration
+from repertory_query.server.listening import listening
+from repertory_query.server.run import configuration
 from tests.support.query_service import RunningService, settings_of
 
 KEY = "0123456789abcdef"

@@ -19,7 +19,7 @@ from repertory.indexing.scan import scan_source
 from repertory.settings import Settings, load
 from repertory.wire import Refusal
 from repertory_query.app import create_app
-from repertory_query.service import Service
+from repertory_query.backend.service import Service
 from tests.support.waiting import until
 
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"

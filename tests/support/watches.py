@@ -13,7 +13,7 @@ from repertory.coordination.redis_server import RedisServer
 from repertory.index.qdrant import QdrantStore
 from repertory.settings import load
 from repertory.stats import Stats
-from repertory_query.service import Service
+from repertory_query.backend.service import Service
 from tests.support.builders import indexed_ids, write_skill
 from tests.support.command_line import user_environment
 from tests.support.logged_process import LoggedProcess

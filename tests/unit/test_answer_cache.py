@@ -2,7 +2,7 @@
 
 from repertory.search.answer import Answer, Mode
 from repertory.search.query import Query
-from repertory_query.answering import AnswerCache, EncodedAnswer
+from repertory_query.backend.answering import AnswerCache, EncodedAnswer
 from tests.support.builders import skill
 from tests.support.keyword_search import keyword_engine
 

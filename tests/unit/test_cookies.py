@@ -5,7 +5,7 @@ import time
 import pytest
 from starlette.requests import HTTPConnection
 
-from repertory_query import cookies
+from repertory_query.access import cookies
 
 
 def test_a_cookie_is_valid_only_for_its_secret_and_name() -> None:

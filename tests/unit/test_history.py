@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from repertory.search.answer import Answer, Mode
 from repertory.watch_status import SAVE_BOUNDS
-from repertory_query import history
-from repertory_query.history import INTERVAL_S, RETENTION_S, History, merged, sampling
 from repertory_query.pages.charts import HEIGHT, charts_of
-from repertory_query.recent import BOUNDS, Counts, Recent
+from repertory_query.records import history
+from repertory_query.records.history import INTERVAL_S, RETENTION_S, History, merged, sampling
+from repertory_query.records.recent import BOUNDS, Counts, Recent
 
 
 def answer_with(hits: int) -> Answer:

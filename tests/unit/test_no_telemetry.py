@@ -12,7 +12,7 @@ from repertory.telemetry import spans
 
 CODE = """
 import sys
-import repertory_query.run, repertory_watch.run
+import repertory_query.server.run, repertory_watch.run
 from repertory.search.engine import SearchEngine
 heavy = ("opentelemetry.sdk", "opentelemetry.exporter", "google.protobuf")
 print([name for name in sys.modules if name.startswith(heavy)])

@@ -5,7 +5,7 @@ import sys
 
 CODE = """
 import sys
-import repertory_query.run
+import repertory_query.server.run
 from repertory.embedding.load import load_engine
 from repertory.compose import Parts
 heavy = {"torch", "transformers", "sentence_transformers", "celery", "redis", "watchdog"}

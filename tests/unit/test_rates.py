@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory_query import rates
-from repertory_query.rates import Rates, Table
+from repertory_query.access import rates
+from repertory_query.access.rates import Rates, Table
 
 
 class Clock:

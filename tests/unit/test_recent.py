@@ -2,7 +2,7 @@
 
 from repertory.logs import CALLER
 from repertory.search.answer import Answer, Mode
-from repertory_query.recent import MAX_NAMES, MAX_SEARCHES, OTHERS, Recent
+from repertory_query.records.recent import MAX_NAMES, MAX_SEARCHES, OTHERS, Recent
 
 
 def note(recent: Recent, query: str, who: str = "") -> None:

@@ -82,7 +82,7 @@ def mcp(
     from repertory_embedded.failover import Failover  # noqa: PLC0415 - slow to import, and optional
     from repertory_query.mcp import stdio  # noqa: PLC0415 - slow to import
     from repertory_query.mcp.toolsets import tools_of  # noqa: PLC0415 - slow to import
-    from repertory_query.signals import termination_signals  # noqa: PLC0415 - only for this
+    from repertory_query.server.signals import termination_signals  # noqa: PLC0415 - only for this
 
     # A team's server records what it is asked; see ``Failover``.
     is_remote = bool(settings.values.server_url or settings.values.redis_url)

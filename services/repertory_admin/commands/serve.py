@@ -16,10 +16,10 @@ from repertory_admin.target import here
 from repertory_admin.text import short_path
 from repertory_embedded import start
 from repertory_embedded.joining import Joined
-from repertory_query.signals import termination_signals
+from repertory_query.server.signals import termination_signals
 
 if TYPE_CHECKING:
-    from repertory_query.service import Service
+    from repertory_query.backend.service import Service
 
 
 INTERVAL_S = 0.25

@@ -93,10 +93,10 @@ def api(
     settings = load(flags, Path.cwd())
     logs.begin()
     if processes == 1:
-        from repertory_query.run import run  # noqa: PLC0415 - slow to import, and optional
+        from repertory_query.server.run import run  # noqa: PLC0415 - slow to import, and optional
 
         run(settings)
     else:
-        from repertory_query.processes import run as run_all  # noqa: PLC0415 - as above
+        from repertory_query.server.processes import run as run_all  # noqa: PLC0415 - as above
 
         run_all(settings, processes)

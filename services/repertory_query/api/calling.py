@@ -8,13 +8,13 @@ from starlette.responses import Response
 from repertory.calling.result import CallResult
 from repertory.cancellation import waiting
 from repertory.keys import Scope
-from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Operations, answer
-from repertory_query.caller_view import visible_to
-from repertory_query.client_disconnect import while_connected
-from repertory_query.pool import Pool
+from repertory_query.backend.caller_view import visible_to
+from repertory_query.backend.client_disconnect import while_connected
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
 from repertory_query.problems import problem
-from repertory_query.service import Service
+from repertory_query.records.actions import Action, AuditedRoute
 
 _ARGUMENTS = {
     "type": "object",

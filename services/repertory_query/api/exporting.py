@@ -12,10 +12,10 @@ from starlette.routing import BaseRoute
 
 from repertory.errors import StoreError
 from repertory.wire import EXPORT
-from repertory_query.access import OWNER
-from repertory_query.actions import Action, AuditedRoute
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.access.callers import OWNER
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
+from repertory_query.records.actions import Action, AuditedRoute
 
 
 def routes(service: Service, pool: Pool) -> list[BaseRoute]:

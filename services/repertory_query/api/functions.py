@@ -10,12 +10,12 @@ from repertory.errors import UnknownItemError
 from repertory.functions.function import Function
 from repertory.functions.table import FUNCTIONS, PORTABLE
 from repertory.keys import Scope
-from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Handler, Nothing, Operations, answer, undescribed
 from repertory_query.api.requests import JSON
-from repertory_query.caller_view import visible_to
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.backend.caller_view import visible_to
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
+from repertory_query.records.actions import Action, AuditedRoute
 
 
 class Definition(msgspec.Struct, frozen=True):

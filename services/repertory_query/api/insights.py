@@ -6,10 +6,10 @@ from starlette.responses import Response
 from repertory.insights import insights_of, unanswered_of
 from repertory.keys import Scope
 from repertory.usage.wire import Insights, UnansweredQueries
-from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
+from repertory_query.records.actions import Action, AuditedRoute
 
 
 def routes(service: Service, pool: Pool) -> list[AuditedRoute]:

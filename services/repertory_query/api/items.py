@@ -13,13 +13,13 @@ from repertory.search.links import Links
 from repertory.skill_files import FileContent, SkillFiles
 from repertory.stats import Contents
 from repertory.wire import Ids, Items, LinkedItem, Summaries, linked, summary
-from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
 from repertory_query.api.searching import Filters, where_of
-from repertory_query.auditing import name_items
-from repertory_query.caller_view import contents_for, visible_to
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.backend.caller_view import contents_for, visible_to
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
+from repertory_query.records.actions import Action, AuditedRoute
+from repertory_query.records.auditing import name_items
 
 
 class Page(Filters, frozen=True, kw_only=True):

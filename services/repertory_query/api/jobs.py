@@ -6,11 +6,11 @@ from starlette.responses import Response
 from repertory.keys import Scope
 from repertory.stats import Jobs, Rebuild
 from repertory.wire import RetriedJobs, RetryRequest
-from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
-from repertory_query.caller_view import jobs_for
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.backend.caller_view import jobs_for
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
+from repertory_query.records.actions import Action, AuditedRoute
 
 
 def routes(service: Service, pool: Pool) -> list[AuditedRoute]:

@@ -10,12 +10,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from repertory.wire import V1, Refusal
-from repertory_query.access import OPEN
-from repertory_query.actions import AuditedRoute
+from repertory_query.access.callers import OPEN
 from repertory_query.api.operations import UNVERSIONED, Nothing, Operation, answer
 from repertory_query.api.requests import JSON
 from repertory_query.api.schemas import REF, Schema, components_of, with_names
 from repertory_query.problems import PROBLEM
+from repertory_query.records.actions import AuditedRoute
 
 
 def document(routes: Iterable[AuditedRoute]) -> Schema:

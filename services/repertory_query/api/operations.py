@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from repertory.keys import Scope
 from repertory.wire import V1
-from repertory_query.access import OPEN, require
-from repertory_query.actions import Action, AuditedRoute
+from repertory_query.access.callers import OPEN, require
 from repertory_query.api.requests import JSON, body_of, parameters_of, require_json
 from repertory_query.api.schemas import Schema
+from repertory_query.records.actions import Action, AuditedRoute
 
 UNVERSIONED = OPEN | {"/metrics"}  # for probes and Prometheus
 

@@ -7,10 +7,10 @@ from repertory.keys import Scope
 from repertory.review.store import ReviewStore
 from repertory.review.versions import check_bound
 from repertory.review.wire import ApprovalRequest, ApprovedItems, History, ItemId, Reviews
-from repertory_query.actions import Action, AuditedRoute
 from repertory_query.api.operations import Nothing, Operations, answer
-from repertory_query.auditing import name_items
-from repertory_query.pool import Pool
+from repertory_query.backend.pool import Pool
+from repertory_query.records.actions import Action, AuditedRoute
+from repertory_query.records.auditing import name_items
 
 
 def routes(reviews: ReviewStore, pool: Pool) -> list[AuditedRoute]:

@@ -3,9 +3,7 @@
 from collections.abc import Callable
 
 from repertory.values import Values
-from repertory_query.access import Access
-from repertory_query.actions import AuditedRoute
-from repertory_query.answering import AnsweredSearches
+from repertory_query.access.callers import Access
 from repertory_query.api import (
     calling,
     functions,
@@ -17,9 +15,11 @@ from repertory_query.api import (
     searching,
     state,
 )
-from repertory_query.metrics import Metrics
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.backend.answering import AnsweredSearches
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
+from repertory_query.records.actions import AuditedRoute
+from repertory_query.records.metrics import Metrics
 
 
 def routes(

@@ -12,12 +12,12 @@ from repertory.index.vectors import Filter
 from repertory.typescript.module import module
 from repertory.typescript.selection import names_in, select_tools
 from repertory.wire import MAX_VALUES
-from repertory_query.access import Access
-from repertory_query.actions import Action, AuditedRoute
+from repertory_query.access.callers import Access
 from repertory_query.api.operations import Operations
-from repertory_query.caller_view import visible_to
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.backend.caller_view import visible_to
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
+from repertory_query.records.actions import Action, AuditedRoute
 
 MEDIA_TYPE = "application/typescript"
 

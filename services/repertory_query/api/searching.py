@@ -24,12 +24,12 @@ from repertory.wire import (
     Tags,
     Text,
 )
-from repertory_query.access import Access
-from repertory_query.actions import Action, AuditedRoute
-from repertory_query.answering import AnsweredSearches
+from repertory_query.access.callers import Access
 from repertory_query.api.operations import Operations, answer
 from repertory_query.api.requests import JSON
 from repertory_query.api.schemas import Schema
+from repertory_query.backend.answering import AnsweredSearches
+from repertory_query.records.actions import Action, AuditedRoute
 
 MAX_DECLARED = 1_000
 MODE = "Repertory-Mode"  # a header

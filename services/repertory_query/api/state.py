@@ -6,13 +6,19 @@ from starlette.responses import Response
 from repertory.server_identity import HEADER
 from repertory.stats import Stats
 from repertory.wire import Liveness, Readiness
-from repertory_query.access import Access
-from repertory_query.actions import AuditedRoute
+from repertory_query.access.callers import Access
 from repertory_query.api.operations import Nothing, Operations, answer
-from repertory_query.caller_view import for_caller, sees_all, stats_for, visible_to, without_paths
-from repertory_query.metrics import Metrics
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.backend.caller_view import (
+    for_caller,
+    sees_all,
+    stats_for,
+    visible_to,
+    without_paths,
+)
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
+from repertory_query.records.actions import AuditedRoute
+from repertory_query.records.metrics import Metrics
 
 
 def routes(service: Service, pool: Pool, metrics: Metrics, access: Access) -> list[AuditedRoute]:

@@ -15,6 +15,7 @@ from repertory.formats.tools import whole_tools
 from repertory.functions.function import Function
 from repertory.search.answer import Answer
 from repertory.values import Values
+from repertory_query.backend.pool import Work
 from repertory_query.mcp.parameters import (
     parameters,
     queries_of,
@@ -24,7 +25,6 @@ from repertory_query.mcp.parameters import (
 )
 from repertory_query.mcp.reading import GET
 from repertory_query.mcp.tool import Tool
-from repertory_query.pool import Work
 
 CALL = "call"
 MAX_LINKED = 10  # skills per search whose tools are looked up

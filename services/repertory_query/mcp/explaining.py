@@ -8,9 +8,9 @@ import msgspec
 from repertory.backend import Backend
 from repertory.functions.function import Function
 from repertory.values import Values
+from repertory_query.backend.pool import Work
 from repertory_query.mcp.parameters import parameters, queries_of, search_properties, string
 from repertory_query.mcp.tool import Tool
-from repertory_query.pool import Work
 
 
 def explaining(defaults: Callable[[], Values]) -> tuple[Tool, ...]:

@@ -20,11 +20,11 @@ from repertory.errors import StoreError
 from repertory.text import with_whole_characters
 from repertory.usage.recorder import UsageRecorder
 from repertory.values import Values
-from repertory_query.actions import MCP, AuditedRoute
-from repertory_query.limits import MAX_BODY_SIZE
+from repertory_query.access.limits import MAX_BODY_SIZE
+from repertory_query.backend.pool import Pool, Work
+from repertory_query.backend.service import Service
 from repertory_query.mcp.toolset_names import PATHS
-from repertory_query.pool import Pool, Work
-from repertory_query.service import Service
+from repertory_query.records.actions import MCP, AuditedRoute
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager

@@ -14,7 +14,7 @@ from repertory.audit import Audit, outcome_of, user
 from repertory.functions.function import Function
 from repertory.usage.recorder import UsageRecorder
 from repertory_query.problems import status_of
-from repertory_query.request_usage import collecting
+from repertory_query.records.request_usage import collecting
 
 Context = ServerRequestContext[Any, Any]
 

@@ -46,16 +46,16 @@ from repertory.errors import RepertoryError, StoreError, UnknownItemError
 from repertory.formats.uris import id_of
 from repertory.keys import Scope
 from repertory.usage.recorder import UsageRecorder
-from repertory_query.caller_view import visibility, visible_to
+from repertory_query.backend.caller_view import visibility, visible_to
+from repertory_query.backend.pool import Work
+from repertory_query.backend.service import Service
 from repertory_query.mcp import skills
 from repertory_query.mcp.catalogue import CALL
 from repertory_query.mcp.catalogue_summary import contents
 from repertory_query.mcp.recording import ActionStatus, Context, Recorder
 from repertory_query.mcp.resources import after_of, read, skills_after, unknown_cursor
 from repertory_query.mcp.tool import Tool, without_links
-from repertory_query.pool import Work
 from repertory_query.problems import incident, status_of
-from repertory_query.service import Service
 
 FRESH_S = 60.0  # for which a list is reused before the catalogue is read again
 RETRY_INTERVAL_S = 1.0  # before an unreadable catalogue is read again

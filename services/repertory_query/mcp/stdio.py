@@ -22,9 +22,9 @@ from repertory.audit import Audit
 from repertory.backend import Backend
 from repertory.text import with_whole_characters
 from repertory.usage.recorder import UsageRecorder
+from repertory_query.backend.pool import Work
 from repertory_query.mcp.server import McpServer
 from repertory_query.mcp.tool import Tool
-from repertory_query.pool import Work
 
 THREADS = {Work.SEARCH: 8, Work.READ: 8, Work.CALL: 32}
 

@@ -10,7 +10,7 @@ from mcp_types import Tool as Definition
 from repertory.backend import Backend
 from repertory.functions.function import Function
 from repertory.keys import Scope
-from repertory_query.pool import Work
+from repertory_query.backend.pool import Work
 
 _PARSED: Mapping[str, type] = {"array": list, "object": dict}  # by type of JSON Schema
 

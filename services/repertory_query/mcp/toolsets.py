@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from repertory.errors import UsageError
 from repertory.functions.table import FUNCTIONS
 from repertory.values import Values
+from repertory_query.backend.pool import Work
 from repertory_query.mcp.catalogue import catalogue
 from repertory_query.mcp.explaining import explaining
 from repertory_query.mcp.tool import Tool
 from repertory_query.mcp.toolset_names import Toolset
-from repertory_query.pool import Work
 
 _SKILLS = [
     FUNCTIONS[name]

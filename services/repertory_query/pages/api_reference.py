@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from repertory.keys import Scope
-from repertory_query.access import Access
+from repertory_query.access.callers import Access
 from repertory_query.api.examples import Schema, request_of
 from repertory_query.pages.connecting import key_in_shell
 from repertory_query.pages.page import PageRoute, page

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from repertory_query.history import Span, merged
+from repertory_query.records.history import Span, merged
 
 HEIGHT = 100.0  # of a chart, in its own units; a span is one unit wide
 

@@ -16,10 +16,10 @@ from repertory.agent_hosts.our_entry import VARIABLE, OurServer, endpoint, entry
 from repertory.agent_hosts.table import HOSTS
 from repertory.catalogue.item import Item
 from repertory.wire import V1
-from repertory_query.access import Access
+from repertory_query.access.callers import Access
+from repertory_query.backend.service import Service
 from repertory_query.pages.argument_form import example_of
 from repertory_query.pages.page import PageRoute, item_address, page
-from repertory_query.service import Service
 
 PATH = "/connect"
 YOUR_KEY = "YOUR-KEY"  # placeholder for hosts that cannot read a variable

@@ -8,13 +8,13 @@ from starlette.routing import BaseRoute
 
 from repertory.keys import Scope
 from repertory.values import Values
-from repertory_query.actions import Action
-from repertory_query.answering import AnsweredSearches
 from repertory_query.api.requests import parameters_of
+from repertory_query.backend.answering import AnsweredSearches
+from repertory_query.backend.service import Service
 from repertory_query.pages.item import home_of
 from repertory_query.pages.page import PageRoute, page
 from repertory_query.pages.search_form import Form
-from repertory_query.service import Service
+from repertory_query.records.actions import Action
 
 PATH = "/why"
 

@@ -10,10 +10,10 @@ from starlette.routing import BaseRoute
 from repertory.insights import insights_of
 from repertory.keys import Scope
 from repertory.usage.wire import ItemFinding
-from repertory_query.actions import Action
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
 from repertory_query.pages.page import PageRoute, page
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.records.actions import Action
 
 PATH = "/status/insights"
 FIRST = 8  # shown of each list before it is expanded

@@ -15,13 +15,13 @@ from repertory.local import read_or_none
 from repertory.notices import about_text
 from repertory.search.answer import Hit
 from repertory.search.lookup import close_to
-from repertory_query.access import Access, Caller
-from repertory_query.caller_view import for_caller, visible_to
+from repertory_query.access.callers import Access, Caller
+from repertory_query.backend.caller_view import for_caller, visible_to
+from repertory_query.backend.service import Service
 from repertory_query.pages import connecting, rendering
 from repertory_query.pages.argument_form import fields
 from repertory_query.pages.page import page
 from repertory_query.pages.schema import rows
-from repertory_query.service import Service
 
 
 class ItemPage:

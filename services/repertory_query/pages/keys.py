@@ -9,12 +9,12 @@ from starlette.routing import BaseRoute
 
 from repertory.errors import UsageError
 from repertory.keys import Scope
-from repertory_query.access import Access
-from repertory_query.actions import Action
-from repertory_query.auditing import name_items
+from repertory_query.access.callers import Access
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
 from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.records.actions import Action
+from repertory_query.records.auditing import name_items
 
 PATH = "/status/keys"
 

@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from repertory_query.access import Access
-from repertory_query.actions import Action
-from repertory_query.cookies import cookies_of
+from repertory_query.access.callers import Access
+from repertory_query.access.cookies import cookies_of
 from repertory_query.pages.page import PageRoute, page, root_of
 from repertory_query.pages.sign_in import delete_cookies, own_path, redirect_without_referrer
+from repertory_query.records.actions import Action
 from repertory_query.sign_in.addresses import CALLBACK, LOGIN_OPENID
 from repertory_query.sign_in.failures import ProviderError, TokenError
 

@@ -19,9 +19,9 @@ from repertory.keys import Scope
 from repertory.search.answer import rounded_down
 from repertory.text import DIRECTIONS, ago, media_type_of
 from repertory.wire import V1, Refusal
-from repertory_query.access import Caller, require, route_path
-from repertory_query.actions import Action, AuditedRoute
+from repertory_query.access.callers import Caller, require, route_path
 from repertory_query.pages.charts import duration
+from repertory_query.records.actions import Action, AuditedRoute
 
 STATIC_FILES = {
     "style.css": "text/css; charset=utf-8",

@@ -21,8 +21,8 @@ from repertory.keys import Scope
 from repertory.text import normalized, one_line
 from repertory.trust import digest_of
 from repertory.workspace import Workspace
-from repertory_query.actions import Action
-from repertory_query.auditing import name_items
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
 from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
 from repertory_query.pages.policy_tables import (
     changed_lines,
@@ -30,8 +30,8 @@ from repertory_query.pages.policy_tables import (
     with_policy,
     without_policy,
 )
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.records.actions import Action
+from repertory_query.records.auditing import name_items
 
 PATH = "/status/policies"
 LISTS = ("pin", "aliases")

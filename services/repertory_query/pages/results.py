@@ -15,17 +15,17 @@ from repertory.keys import Scope
 from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
 from repertory.values import Values
-from repertory_query.actions import Action
-from repertory_query.answering import AnsweredSearches
 from repertory_query.api.requests import parameters_of
-from repertory_query.caller_view import for_caller, placed_for, text_for
+from repertory_query.backend.answering import AnsweredSearches
+from repertory_query.backend.caller_view import for_caller, placed_for, text_for
+from repertory_query.backend.service import Service
 from repertory_query.pages.catalogue import Listing, catalogue_of, listing, ordered
 from repertory_query.pages.facets import Choice, choices_of, facets
 from repertory_query.pages.highlighting import Marker
 from repertory_query.pages.item import home_of, states_of
 from repertory_query.pages.page import PageRoute, page
 from repertory_query.pages.search_form import LIMIT, Form
-from repertory_query.service import Service
+from repertory_query.records.actions import Action
 
 CATALOGUE = "/catalogue"
 

@@ -18,12 +18,12 @@ from repertory.trust import MAX_FILE_SIZE
 from repertory.trust_requests import defined_by, described, env_files, trust_request, untrusted
 from repertory.untrusted_files import read_bytes
 from repertory.workspace import Workspace
-from repertory_query.access import Caller
-from repertory_query.actions import Action
-from repertory_query.auditing import name_items
+from repertory_query.access.callers import Caller
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
 from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.records.actions import Action
+from repertory_query.records.auditing import name_items
 
 PATH = "/status/reviews"
 TRUST = "/status/trust"

@@ -9,10 +9,11 @@ from starlette.routing import BaseRoute
 
 from repertory.keys import Scope
 from repertory.values import Values
-from repertory_query.access import STATIC, Access
-from repertory_query.actions import Action
-from repertory_query.answering import AnsweredSearches
+from repertory_query.access.callers import STATIC, Access
 from repertory_query.api.schemas import Schema
+from repertory_query.backend.answering import AnsweredSearches
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
 from repertory_query.pages import (
     api_reference,
     connecting,
@@ -29,8 +30,7 @@ from repertory_query.pages import (
 )
 from repertory_query.pages.item import ItemPage
 from repertory_query.pages.page import STATIC_FILES, PageRoute, static_file
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.records.actions import Action
 
 
 def routes(

@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
-from repertory_query.access import Access
-from repertory_query.actions import Action
-from repertory_query.cookies import LIFETIME_S
+from repertory_query.access.callers import Access
+from repertory_query.access.cookies import LIFETIME_S
 from repertory_query.pages.page import PageRoute, page, posted_fields, redirection, root_of
+from repertory_query.records.actions import Action
 from repertory_query.sign_in.addresses import LOGIN
 
 

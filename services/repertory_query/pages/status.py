@@ -12,15 +12,15 @@ from repertory.errors import StoreError
 from repertory.keys import Scope
 from repertory.local import read_or_none
 from repertory.stats import Jobs
-from repertory_query.actions import Action
 from repertory_query.api.requests import parameters_of
-from repertory_query.caller_view import jobs_for, visible_to
-from repertory_query.history import Span
+from repertory_query.backend.caller_view import jobs_for, visible_to
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
 from repertory_query.pages.charts import charts_of
 from repertory_query.pages.item import home_of
 from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.records.actions import Action
+from repertory_query.records.history import Span
 
 PATH = "/status"
 WINDOWS = {1: 60, 6: 72, 24: 96}  # the number of spans for each choice of hours

@@ -15,15 +15,15 @@ from repertory.catalogue.safety import DESTRUCTIVE
 from repertory.errors import RepertoryError, UsageError
 from repertory.keys import Scope
 from repertory.text import cut
-from repertory_query.actions import Action
-from repertory_query.caller_view import visible_to
-from repertory_query.origins import check_origin
+from repertory_query.access.origins import check_origin
+from repertory_query.backend.caller_view import visible_to
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
 from repertory_query.pages.argument_form import arguments_of
 from repertory_query.pages.item import ItemPage
 from repertory_query.pages.page import PageRoute, page, posted_fields
-from repertory_query.pool import Pool
 from repertory_query.problems import status_of
-from repertory_query.service import Service
+from repertory_query.records.actions import Action
 
 PATH = "/try/{item_id:path}"
 CONFIRMED = "confirmed"  # the field that allows a destructive call

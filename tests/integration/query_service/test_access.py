@@ -9,9 +9,9 @@ from starlette.testclient import TestClient
 
 from repertory.keys import Keys, Scope
 from repertory.server_identity import HEADER, proof_of
-from repertory_query.access import Owner
+from repertory_query.access.callers import Owner
+from repertory_query.access.limits import MAX_ADDRESS_LENGTH, check_address
 from repertory_query.app import create_app
-from repertory_query.limits import MAX_ADDRESS_LENGTH, check_address
 from tests.support.query_service import RunningService, bearer, problem, settings_of
 
 JSON = {"Content-Type": "application/json"}

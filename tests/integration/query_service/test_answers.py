@@ -18,7 +18,7 @@ from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query
 from repertory_query.app import create_app
-from repertory_query.service import Service
+from repertory_query.backend.service import Service
 from tests.support.builders import write_skill
 from tests.support.query_service import RunningService, metrics, problem
 

@@ -15,8 +15,8 @@ from repertory.audit import Audit
 from repertory.functions.table import FUNCTIONS, PORTABLE
 from repertory.keys import Keys, Scope
 from repertory.settings import Settings
-from repertory_query import auditing
-from repertory_query.service import Service
+from repertory_query.backend.service import Service
+from repertory_query.records import auditing
 from tests.support.audits import lines_of
 from tests.support.listening import served
 from tests.support.mcp_sessions import http_session

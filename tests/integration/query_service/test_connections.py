@@ -17,12 +17,12 @@ from starlette.routing import Router
 from starlette.types import Message
 
 from repertory.errors import UsageError
-from repertory_query.access import OWNER
+from repertory_query.access.callers import OWNER
 from repertory_query.api import exporting
 from repertory_query.app import create_app
-from repertory_query.listening import listening
-from repertory_query.pool import Pool
-from repertory_query.run import configuration
+from repertory_query.backend.pool import Pool
+from repertory_query.server.listening import listening
+from repertory_query.server.run import configuration
 from tests.support.listening import on_thread
 from tests.support.query_service import RunningService, settings_of
 from tests.support.waiting import until
@@ -162,7 +162,7 @@ def test_an_incomplete_request_times_out(
     address: tuple[str, int], some: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a few thousand incomplete requests would use up all connections."""
-    monkeypatch.setattr("repertory_query.connection.TIMEOUT_S", 0.1)
+    monkeypatch.setattr("repertory_query.server.connection.TIMEOUT_S", 0.1)
     reply_to(address, some)  # fails by its own timeout if the server does not close
 
 
@@ -223,7 +223,7 @@ def test_an_unread_answer_times_out(
     address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server closes the connection, because each unread answer uses memory."""
-    monkeypatch.setattr("repertory_query.connection.TIMEOUT_S", 0.1)
+    monkeypatch.setattr("repertory_query.server.connection.TIMEOUT_S", 0.1)
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         connection.settimeout(30)
@@ -254,7 +254,7 @@ SERVER = """
 import logging, signal, sys
 from pathlib import Path
 from repertory_query.app import create_app
-from repertory_query.run import configuration, listening, serve
+from repertory_query.server.run import configuration, listening, serve
 from tests.support.query_service import RunningService, settings_of
 from tests.support.waiting import until
 logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s %(port)s")

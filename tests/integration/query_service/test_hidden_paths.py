@@ -14,8 +14,8 @@ from repertory.catalogue.item import Item, Kind
 from repertory.coordination.failures import Failure
 from repertory.errors import ModelError, StoreError
 from repertory.keys import Keys, Scope
-from repertory_query.caller_view import _placed, without_paths
-from repertory_query.served_index import ServedIndex
+from repertory_query.backend.caller_view import _placed, without_paths
+from repertory_query.backend.served_index import ServedIndex
 from tests.support.builders import write, write_skill
 from tests.support.command_line import TOOLS
 from tests.support.query_service import RunningService, bearer, indexed_server, rpc, use_tool

@@ -17,7 +17,7 @@ from repertory.keys import Keys, Scope
 from repertory.usage.events import Search, Use
 from repertory.usage.recorder import UsageRecorder
 from repertory.usage.wire import Insights, UnansweredQueries
-from repertory_query import digests
+from repertory_query import background
 from repertory_query.pages.insights import FIRST
 from tests.support.builders import write_shop
 from tests.support.http_stub import serving
@@ -238,8 +238,8 @@ def test_a_digest_is_sent_while_the_server_runs(
     server: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is sent once to the configured webhook, without the text of hashed queries."""
-    monkeypatch.setattr(digests, "FIRST_S", 0.05)
-    monkeypatch.setattr(digests, "INTERVAL_S", 0.05)
+    monkeypatch.setattr(background, "FIRST_DIGEST_S", 0.05)
+    monkeypatch.setattr(background, "DIGEST_INTERVAL_S", 0.05)
     sent: list[str] = []
     arrived = threading.Event()
 

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from repertory.keys import Keys, Scope
 from repertory.sources.registry import digest_to_trust
 from repertory.trust import TrustStore
-from repertory_query.access import Owner
+from repertory_query.access.callers import Owner
 from repertory_query.app import create_app
 from repertory_query.pages import policies as policy_pages
 from repertory_query.pages import review as review_pages

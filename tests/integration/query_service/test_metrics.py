@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from repertory.coordination.lease import Holder
 from repertory.keys import Keys, Scope
 from repertory.stats import Watch
-from repertory_query.metrics import Metrics
+from repertory_query.records.metrics import Metrics
 from tests.support.builders import write_skill
 from tests.support.query_service import RunningService, bearer, metrics
 

@@ -24,10 +24,10 @@ from repertory.search.engine import SearchEngine
 from repertory.sources.source import error
 from repertory.stats import Lengths, Rebuild, Stats
 from repertory.watch_status import WatchStatus, report_watch
-from repertory_query import served_index
 from repertory_query.app import create_app
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.backend import served_index
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
 from tests.support.builders import write_skill
 from tests.support.query_service import RunningService, metrics, problem
 from tests.support.waiting import until
@@ -225,7 +225,7 @@ def test_a_stopped_worker_runs_no_job(
     """The last report of a killed worker is kept for minutes, with what it did then."""
     server.parts.coordination.status.report("worker:a:1", {"busy": {"task": "write"}})
     assert [one["worker"] for one in client.get("/queue").json()["running"]] == ["worker:a:1"]
-    monkeypatch.setattr("repertory_query.service.SILENCE_S", -1.0)
+    monkeypatch.setattr("repertory_query.backend.service.SILENCE_S", -1.0)
     assert client.get("/queue").json()["running"] == []
 
 

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from repertory.coordination.failures import Failure
 from repertory.keys import Keys, Scope
-from repertory_query.visible_service import UNSURE
+from repertory_query.backend.visible_service import UNSURE
 from tests.support.builders import write, write_skill
 from tests.support.command_line import TOOLS
 from tests.support.query_service import (

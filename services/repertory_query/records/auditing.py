@@ -12,10 +12,10 @@ from starlette.types import Message, Receive, Scope
 from repertory.audit import Audit, outcome_of
 from repertory.usage.recorder import UsageRecorder
 from repertory.wire import RECORDED
-from repertory_query.access import Caller
-from repertory_query.actions import MCP, AuditedRoute
-from repertory_query.rates import Rates
-from repertory_query.request_usage import RequestUsage
+from repertory_query.access.callers import Caller
+from repertory_query.access.rates import Rates
+from repertory_query.records.actions import MCP, AuditedRoute
+from repertory_query.records.request_usage import RequestUsage
 
 MAX_REFUSALS = 60  # recorded per minute for unidentified callers, so that they cannot flood the log
 MAX_TEXT_SIZE = 16_384  # bytes of a body that is recorded as text

@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from repertory.watch_status import SAVE_BOUNDS
-from repertory_query.recent import BOUNDS, Counts
+from repertory_query.records.recent import BOUNDS, Counts
 
 INTERVAL_S = 15.0  # between samples
 RETENTION_S = 24 * 3_600.0

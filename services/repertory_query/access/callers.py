@@ -12,8 +12,8 @@ from repertory import server_identity
 from repertory.addresses import address_of, is_loopback
 from repertory.keys import Key, Keys, Scope
 from repertory.text import is_same_secret
-from repertory_query import cookies
-from repertory_query.origins import check_origin, is_json
+from repertory_query.access import cookies
+from repertory_query.access.origins import check_origin, is_json
 from repertory_query.sign_in.addresses import SIGNING_IN
 from repertory_query.sign_in.failures import ProviderError, TokenError
 from repertory_query.sign_in.metadata import METADATA, pointer

@@ -20,9 +20,9 @@ from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.sources.mcp.traffic import SAYS
 from repertory.stats import Contents, Jobs, Stats
-from repertory_query.access import Caller
-from repertory_query.served_index import ServedIndex
-from repertory_query.service import Service
+from repertory_query.access.callers import Caller
+from repertory_query.backend.served_index import ServedIndex
+from repertory_query.backend.service import Service
 
 _PLACES = frozenset({"path", "location", "directory"})
 # A name in a path: it may contain spaces and apostrophes, but no other quotes, ":", ";", "<", ">".

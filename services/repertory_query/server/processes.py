@@ -15,10 +15,10 @@ from multiprocessing.sharedctypes import RawArray
 
 from repertory import logs, telemetry
 from repertory.settings import Settings
-from repertory_query.listening import listening
-from repertory_query.query_process import QueryProcess
-from repertory_query.rates import Table
-from repertory_query.signals import TERMINATION, termination_signals
+from repertory_query.access.rates import Table
+from repertory_query.records.query_process import QueryProcess
+from repertory_query.server.listening import listening
+from repertory_query.server.signals import TERMINATION, termination_signals
 
 COUNTERS = "PROMETHEUS_MULTIPROC_DIR"  # where prometheus_client keeps the counters to sum
 RESTART_INTERVAL_S = 1.0  # the minimum between two starts in the same place
@@ -127,11 +127,11 @@ def _blocked_signals() -> Iterator[None]:
 
 
 def _answer(settings: Settings, listener: socket.socket, member: QueryProcess, waits: bool) -> None:
-    """The main function of each process; see ``repertory_query.run.answer``."""
+    """The main function of each process; see ``repertory_query.server.run.answer``."""
     logs.begin()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with suppress(KeyboardInterrupt), termination_signals() as stopping:
-        from repertory_query.run import answer  # noqa: PLC0415 - slow, and not for the parent
+        from repertory_query.server.run import answer  # noqa: PLC0415 - slow, and not for the parent
 
         member.enter()
         answer(settings, listener, stopping, member, waits=waits)

@@ -17,10 +17,10 @@ from repertory.live_search.live import LiveSearch
 from repertory.local import read_or_none
 from repertory.stats import FailedJob, Jobs, Process, Rebuild, Stats, workers_of
 from repertory.watch_status import SILENCE_S, WatchStatus, watch_status
-from repertory_query.history import History
-from repertory_query.recent import Recent
-from repertory_query.served_index import ServedIndex
-from repertory_query.visible_service import VisibleService
+from repertory_query.backend.served_index import ServedIndex
+from repertory_query.backend.visible_service import VisibleService
+from repertory_query.records.history import History
+from repertory_query.records.recent import Recent
 
 if TYPE_CHECKING:
     from repertory.project_search.search import ProjectSearch

@@ -20,8 +20,8 @@ from typing_extensions import override
 
 from repertory.stats import Stats, Watch
 from repertory.watch_status import SAVE_BOUNDS, SaveTimes, SourceState
-from repertory_query.query_process import QueryProcess
-from repertory_query.recent import BOUNDS, Counts
+from repertory_query.records.query_process import QueryProcess
+from repertory_query.records.recent import BOUNDS, Counts
 
 REQUESTS = ("repertory_request_duration_seconds", "Time to answer a request.")
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST"})

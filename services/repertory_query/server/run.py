@@ -17,14 +17,14 @@ from repertory.embedding import download
 from repertory.live_search.live import NOTHING_INDEXED
 from repertory.memory import exempt_existing_objects
 from repertory.settings import Settings
+from repertory_query.access.limits import MAX_ADDRESS_LENGTH
+from repertory_query.access.rates import Rates
 from repertory_query.app import create_app
-from repertory_query.connection import Connection
-from repertory_query.limits import MAX_ADDRESS_LENGTH
-from repertory_query.listening import listening
-from repertory_query.query_process import QueryProcess
-from repertory_query.rates import Rates
-from repertory_query.service import Service
-from repertory_query.signals import termination_signals
+from repertory_query.backend.service import Service
+from repertory_query.records.query_process import QueryProcess
+from repertory_query.server.connection import Connection
+from repertory_query.server.listening import listening
+from repertory_query.server.signals import termination_signals
 
 READERS = 2  # threads of keyword arms
 SHUTDOWN_TIMEOUT_S = 10  # for running requests

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from repertory.stats import Process
-from repertory_query.rates import Table
+from repertory_query.access.rates import Table
 
 
 class QueryProcess(NamedTuple):

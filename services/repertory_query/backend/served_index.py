@@ -11,8 +11,8 @@ from repertory.local import Local
 from repertory.search.answer import Answer
 from repertory.search.query import Query
 from repertory.stats import Stats
-from repertory_query import request_usage
-from repertory_query.recent import Recent
+from repertory_query.records import request_usage
+from repertory_query.records.recent import Recent
 
 FIRST_INDEX_S = 5.0  # that a search waits for the first index
 

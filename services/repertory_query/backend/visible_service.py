@@ -22,14 +22,14 @@ from repertory.search.engine import SearchEngine
 from repertory.sources.source import Problem, Severity
 from repertory.stats import Contents, Jobs, Lengths, Stats, Watch
 from repertory.watch_status import SourceState
-from repertory_query.served_index import ServedIndex
+from repertory_query.backend.served_index import ServedIndex
 
 if TYPE_CHECKING:  # not needed by a search
     from repertory.calling.result import CallResult
     from repertory.project_search.query import ProjectAnswer, ProjectQuery
     from repertory.skill_files import SkillFiles
     from repertory.wire import SkillMatch
-    from repertory_query.service import Service
+    from repertory_query.backend.service import Service
 
 INVALID_CONFIGURATION = "The configuration is invalid."
 UNSURE = "At the moment, this server does not know which of its files you may see."

@@ -13,11 +13,11 @@ from repertory.search.answer import Answer, Mode
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
 from repertory.search.query import Query
-from repertory_query.access import Caller
-from repertory_query.caller_view import visibility, visible_to
-from repertory_query.metrics import Metrics
-from repertory_query.pool import Pool
-from repertory_query.service import Service
+from repertory_query.access.callers import Caller
+from repertory_query.backend.caller_view import visibility, visible_to
+from repertory_query.backend.pool import Pool
+from repertory_query.backend.service import Service
+from repertory_query.records.metrics import Metrics
 
 MAX_BYTES = 16_000_000  # size of the cache
 CONCURRENCY = 8  # queries of one request, so that other requests are answered, too

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive, Scope
 
-from repertory_query.rates import Rates
+from repertory_query.access.rates import Rates
 
 MAX_ADDRESS_LENGTH = 400_000  # bytes: filters, and a query of 32,000 characters at 12 bytes each
 MAX_BODY_SIZE = 1_000_000  # bytes

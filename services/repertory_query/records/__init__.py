@@ -1,0 +1,1 @@
+"""What is recorded of requests: the audit log, usage, metrics, and the latest searches."""

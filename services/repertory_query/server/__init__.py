@@ -1,0 +1,1 @@
+"""The process: its socket, connections and signals; several processes behind one port."""
