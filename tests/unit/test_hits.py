@@ -201,6 +201,23 @@ def test_a_shared_capability_is_part_of_a_reason() -> None:
     assert hit_of(engine, text, "notes").reason.startswith("Semantic similarity + keywords")
 
 
+def test_words_outside_the_section_of_the_nearest_meaning_are_named() -> None:
+    """The reason says that the section was found by its meaning, and where the words are."""
+    counts = WordCounts()
+    counts.model = msgspec.structs.replace(counts.model, calibration=Calibration(slope=9, bias=0))
+    about = "Looks after " + ", ".join(f"thing{number}" for number in range(60))
+    items = [skill("museum-guide", about, "# Loans\n" + "Crates go out and come back. " * 60)]
+    engine = SearchEngine(
+        keywords=KeywordIndex.empty().updated((), items),
+        collection=Points(items, counts),
+        embedding=lambda: counts,
+        reader=reader(),
+    )
+    hit = hit_of(engine, "open the museum door", "museum-guide")
+    assert hit.reason == "Semantic similarity, in “Loans” + keywords in name (museum)"
+    assert hit.matched_in == "# Loans"
+
+
 def test_only_a_skill_of_the_same_name_takes_precedence() -> None:
     """Tools of the same name have different servers, and other spellings are other skills."""
     tools = [tool("a__list", "Lists cars"), tool("b__list", "Lists ships")]

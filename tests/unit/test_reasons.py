@@ -90,6 +90,21 @@ def test_a_named_section_contains_the_listed_words() -> None:
     assert "(provenence → proven, vases, cracked), in “Origin”" in hit.reason
 
 
+def test_a_section_of_a_distant_meaning_is_named_only_for_its_words() -> None:
+    """Otherwise the section with the words is named, or none."""
+    about = "Looks after " + ", ".join(f"thing{number}" for number in range(60))
+    body = "# Rare\nOf quuxly.\n# Loans\n" + "Crates go out, crates come back. " * 60
+    engine = hybrid_engine([skill("museum-guide", about, body=body)])
+    for text, reason, section in (
+        ("a museum of quuxly, zorblax and vrendig", "Keywords (quuxly), in “Rare”", "# Rare"),
+        ("a museum of zorblax, vrendig and sprokket", "Keywords in name (museum)", ""),
+    ):
+        query = Query(text=text, threshold=0.0)
+        assert engine.rank(query).texts[0].candidates.sections  # "Loans", for the item's name
+        [hit] = engine.search(query).hits
+        assert (hit.reason, hit.matched_in) == (reason, section)
+
+
 def test_only_words_in_a_section_are_its_terms() -> None:
     """A section without the typed words has no terms; only the start of a long section is read."""
     section = Section(heading="## Origin", text="Owners of vases, the owner of a vase.")

@@ -24,7 +24,7 @@ def markdown(answer: Answer) -> str:
             code(hit.id),
             hit.kind,
             f"{hit.confidence:.2f}",
-            escaped(phrases.noted(hit, hit.reason)),  # the section has a column
+            escaped(phrases.reason(hit)),
             escaped(hit.description),
             escaped(hit.matched_in.lstrip("# ")),
         )

@@ -28,17 +28,11 @@ def described(hit: Hit) -> str:
 
 
 def reason(hit: Hit) -> str:
-    """The reason of a hit with its notes, and its section if the reason does not name it."""
-    heading = hit.matched_in.lstrip("# ")
-    section = f", in “{heading}”" if heading and heading not in hit.reason else ""
-    return noted(hit, hit.reason + section)
-
-
-def noted(hit: Hit, text: str) -> str:
-    """A text about a hit, with the shadowing item and the copies.
+    """The reason of a hit, with the shadowing item and the copies.
 
     It starts with a warning if the server says that the tool may delete or overwrite data.
     """
+    text = hit.reason
     if hit.kind == "tool" and DESTRUCTIVE in hit.tags:
         text = f"({DESTRUCTIVE}) {text}"
     if hit.shadowed_by:

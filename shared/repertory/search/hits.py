@@ -18,7 +18,13 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Evidence, Hit, Mode, Term
 from repertory.search.candidates import Candidates
 from repertory.search.confidence import probability
-from repertory.search.reasons import NO_SECTION, best_section, reason, terms_of
+from repertory.search.reasons import (
+    MIN_SEMANTIC,
+    NO_SECTION,
+    best_section,
+    reason,
+    terms_of,
+)
 from repertory.search.semantic_arm import MAX_BY_MEANING
 
 # A section is named only if this share of the matched terms, by rarity, occurs just in the body.
@@ -44,14 +50,7 @@ def explained(
     places = places_of(entry, item)
     terms = compress(found.matches.terms, found.weights[:, place] > 0)
     matched = [found.matches.in_item(term, row, places) for term in terms]
-    held = [match.term for match in matched]
-    part = NO_SECTION
-    if item and not close:
-        if (number := found.sections.get(row)) is not None:
-            part = _section(item, number)
-        elif _is_of_the_body(matched):
-            part = best_section(item.body, held, found.matches)
-    section = part.heading
+    section, within = _matched_section(found, place, item, matched) if not close else ("", [])
     cosine, score = float(found.cosine[place]), float(found.keyword[place])
     semantic = found.mode is Mode.HYBRID
     evidence = Evidence(
@@ -68,11 +67,30 @@ def explained(
         ),
         policy=tuple(notes),
     )
-    within = terms_of(part, held) if section else []
     why = reason(query, entry, evidence, places, close, section, within)
     if notes:
         why = "; ".join([notes[0], *(one[:1].lower() + one[1:] for one in (*notes[1:], why))])
     return hit(entry, confidence, why, evidence, section, shadowed_by)
+
+
+def _matched_section(
+    found: Candidates, place: int, item: Item | None, matched: Sequence[ItemMatch]
+) -> tuple[str, list[Term]]:
+    """The heading of the section that matches best, and the terms in it; empty if none matches.
+
+    The section of the nearest meaning needs a term if its meaning is not near.
+    """
+    if not item:
+        return "", []
+    held = [match.term for match in matched]
+    if (number := found.sections.get(int(found.rows[place]))) is not None:
+        part = _section(item, number)
+        within = terms_of(part, held)
+        if within or _share(float(found.semantic[place])) >= MIN_SEMANTIC:
+            return part.heading, within
+    part = best_section(item.body, held, found.matches) if _is_of_the_body(matched) else NO_SECTION
+    within = terms_of(part, held)
+    return (part.heading, within) if within else ("", [])
 
 
 def _is_of_the_body(matched: Sequence[ItemMatch]) -> bool:

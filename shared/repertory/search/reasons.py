@@ -93,17 +93,21 @@ def reason(
         )
         label = next(served, "")
         parts.append(f"Semantic similarity ({label})" if label else "Semantic similarity")
-    is_placed = bool(section) and bool(parts or within)
-    joined = _unspaced_words(query, within if is_placed else matched)
+        if section and not within:  # the words are in other parts of the item
+            parts[-1] += _place(section)
+    joined = _unspaced_words(query, within or matched)
     matched = _whole_words(query, _as_typed(query, joined))
     if matched and not (close and close != OTHER):
-        parts.append(_keywords(matched[:MAX_TERMS], is_placed=is_placed))
-    text = " + ".join(parts)
-    if text and is_placed:
-        title = section.lstrip("# ").replace("**", "")
-        text += f", in “{title}”"
+        parts.append(_keywords(matched[:MAX_TERMS], is_placed=bool(within)))
+    text = " + ".join(parts) + (_place(section) if within else "")
     weak = "Weak match" if evidence.semantic is None else "Weak semantic similarity"
     return text[:1].upper() + text[1:] or weak
+
+
+def _place(section: str) -> str:
+    """The end of a reason that names a section, given its heading."""
+    title = section.lstrip("# ").replace("**", "")
+    return f", in “{title}”"
 
 
 def _name_match(query: str, name: str, what: str, evidence: Evidence, close: float) -> str:

@@ -3,7 +3,7 @@
 import math
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import fields, replace
 
@@ -57,8 +57,9 @@ def report(
     ]
     slow = [one for one in searches if one.search.ms >= SLOW_MS]
     found = Counter(item for one in searches for item in one.search.named)
+    answers = {one.search.digest: one.search.hits for one in searches if one.search.hits}
     lists: dict[str, list[SearchFinding] | list[ItemFinding] | list[StaleSource]] = {
-        "unanswered": [_unanswered(one, known) for one in clusters(empty)],
+        "unanswered": [_unanswered(one, known, answers) for one in clusters(empty)],
         "unused": [_unused(one, known) for one in clusters(unused)],
         "never_found": list(_never_found(entries, found, len(searches))) if searches else [],
         "never_used": list(_never_used(entries, found, used)),
@@ -116,7 +117,10 @@ def followed(searches: Iterable[Outcome], known: set[str]) -> list[str]:
     return sorted(counts, key=lambda item: (-counts[item], item))
 
 
-def _unanswered(cluster: Cluster, known: set[str]) -> SearchFinding:
+def _unanswered(
+    cluster: Cluster, known: set[str], answers: Mapping[str, Sequence[str]]
+) -> SearchFinding:
+    """Advice about searches without results, given the hits of other searches by digest."""
     if after := followed(cluster.outcomes, known)[:MAX_ITEMS]:
         return _followed(
             cluster,
@@ -124,6 +128,15 @@ def _unanswered(cluster: Cluster, known: set[str]) -> SearchFinding:
             f"Add an alias: callers used {after[0]} soon afterwards. Give it these words in "
             "`aliases`, or in its description.",
             "aliases",
+        )
+    digests = dict.fromkeys(one.search.digest for one in cluster.outcomes)
+    hits = dict.fromkeys(hit for one in digests for hit in answers.get(one, ()) if hit in known)
+    if hits:
+        return _searches(
+            cluster,
+            [*hits][:MAX_ITEMS],
+            f"The same query found {next(iter(hits))} with other filters, with a lower threshold "
+            "or at another time.",
         )
     return _searches(cluster, [], "Write a skill or add a source for this, if callers need it.")
 
