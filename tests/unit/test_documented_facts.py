@@ -21,6 +21,7 @@ from repertory.values import MAX_LIMIT, SETTINGS, Setting
 from repertory_admin.app import COMMANDS, app
 from repertory_admin.exits import MEANINGS
 from repertory_query.limits import MAX_ADDRESS_LENGTH, MAX_BODY_SIZE
+from repertory_query.mcp.toolset_names import PATHS
 from tests.support.exported_metrics import exported_text
 
 ROOT = Path(__file__).parents[2]
@@ -100,6 +101,24 @@ def test_every_type_of_source_has_its_rows() -> None:
         _, says, known = str(refused.value).partition("; it has ")
         if says:  # the internal option `store` is not for users
             assert options[kind] == {*known.rstrip(".").split(", ")} - {"store"}, kind
+
+
+def test_every_rule_of_suspicion_has_its_row() -> None:
+    """The page of suspicions has each rule of the code, and no other."""
+    folder = ROOT / "shared" / "repertory" / "review"
+    code = "".join(path.read_text("utf-8") for path in folder.glob("suspicious_*.py"))
+    code += (folder / "suspicions.py").read_text("utf-8")
+    cells = re.findall(r"^\| (`[^|]+) \|", PAGES["docs/suspicions.md"], re.MULTILINE)
+    named = {name for cell in cells for name in re.findall("`([a-z-]+)`", cell)}
+    assert named == {*re.findall(r'(?:rule|name)="([a-z-]+)"', code)}
+
+
+def test_every_toolset_has_its_row() -> None:
+    """The page about MCP has each further toolset, with its address."""
+    found = rows("docs/mcp.md", "| toolset | tools | over HTTP |")
+    cells = [tuple(part.strip(" `") for part in row.split("|")[1:-1:2]) for row in found]
+    further = {(str(toolset), path) for path, toolset in PATHS.items() if path != "/mcp"}
+    assert set(cells) == further
 
 
 def test_every_method_of_a_session_is_named() -> None:
