@@ -13,10 +13,19 @@ from prometheus_client.parser import text_string_to_metric_families
 from typer.core import TyperCommand, TyperGroup
 
 from repertory.api import Session
+from repertory.catalogue.policies import MAX_RULES
+from repertory.catalogue.policy import MAX_PHRASE_LENGTH, MAX_PHRASES
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError
+from repertory.file_settings import MAX_SOURCES
 from repertory.search.query import MAX_QUERY_LENGTH
+from repertory.sources.fetched import writing
+from repertory.sources.openapi.operations import MAX_OPERATIONS
+from repertory.sources.reading.files import FILE_LIMIT
+from repertory.sources.reading.walk import MAX_DEPTH
 from repertory.sources.registry import TYPES, build
+from repertory.sources.tool_files import ToolFiles
+from repertory.sources.tools import MAX_TOOLS
 from repertory.values import MAX_LIMIT, SETTINGS, Setting
 from repertory_admin.app import COMMANDS, app
 from repertory_admin.exits import MEANINGS
@@ -101,6 +110,23 @@ def test_every_type_of_source_has_its_rows() -> None:
         _, says, known = str(refused.value).partition("; it has ")
         if says:  # the internal option `store` is not for users
             assert options[kind] == {*known.rstrip(".").split(", ")} - {"store"}, kind
+
+
+def test_the_limits_of_sources_are_those_of_the_code() -> None:
+    """The page of sources has the numbers of the code."""
+    sizes = (FILE_LIMIT, ToolFiles.file_limit, writing.MAX_FILE_SIZE, writing.MAX_TOTAL_SIZE)
+    one, tools, file, total = (f"{size >> 20} MiB" for size in sizes)
+    assert MAX_TOOLS == MAX_OPERATIONS
+    found = rows("docs/sources.md", "| what | limit |")
+    assert [row.split(" | ")[1].strip(" |") for row in found] == [
+        one,
+        tools,
+        f"{MAX_DEPTH} levels",
+        f"{MAX_TOOLS:,} tools",
+        f"{writing.MAX_FILES:,} files of up to {file} each, {total} together",
+        f"{MAX_SOURCES} sources, {MAX_RULES:,} policies",
+        f"{MAX_PHRASES} each, of up to {MAX_PHRASE_LENGTH} characters",
+    ]
 
 
 def test_every_rule_of_suspicion_has_its_row() -> None:
