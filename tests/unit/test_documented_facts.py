@@ -18,6 +18,8 @@ from repertory.catalogue.policy import MAX_PHRASE_LENGTH, MAX_PHRASES
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError
 from repertory.file_settings import MAX_SOURCES
+from repertory.search import confidence
+from repertory.search.inference import FIRST_CONFIDENCE, GOOD_ENOUGH
 from repertory.search.query import MAX_QUERY_LENGTH
 from repertory.sources.fetched import writing
 from repertory.sources.openapi.operations import MAX_OPERATIONS
@@ -127,6 +129,23 @@ def test_the_limits_of_sources_are_those_of_the_code() -> None:
         f"{MAX_SOURCES} sources, {MAX_RULES:,} policies",
         f"{MAX_PHRASES} each, of up to {MAX_PHRASE_LENGTH} characters",
     ]
+
+
+def test_the_chosen_confidences_are_those_of_the_code() -> None:
+    """The page about confidences has the numbers of the code."""
+    text = " ".join(PAGES["docs/confidence.md"].split())
+    fields = zip(
+        ("the item's name", "the description", "headings and parameters", "the body"),
+        (confidence.IN_NAME, confidence.IN_DESCRIPTION, confidence.IN_REST, confidence.IN_BODY),
+        strict=True,
+    )
+    for field, (minimum, _) in fields:
+        assert f"{minimum} for {field}" in text
+    assert f"several words it is {confidence.MEANINGFUL} to {confidence.ALL_IN_NAME}." in text
+    assert f"has at least {confidence.MISSPELT:.2f} and" in text
+    assert f"gets at most {confidence.OPPOSITE}:" in text
+    assert f"If no hit reaches {GOOD_ENOUGH} then" in text
+    assert f"a confidence of at most {FIRST_CONFIDENCE}." in text
 
 
 def test_every_rule_of_suspicion_has_its_row() -> None:
