@@ -96,9 +96,14 @@ def test_half_an_emoji_is_ignored(cli: Cli, indexed: Path) -> None:
 
 
 def test_poor_matches_are_not_added(cli: Cli, indexed: Path) -> None:
-    """Nothing is added for small talk or below the given threshold."""
+    """Nothing is added for small talk or below the given threshold; --verbose says why."""
     assert silent(hook(cli, indexed, typed=json.dumps(INPUT | {"prompt": "thank you, go on"})))
     assert silent(hook(cli, indexed, "--threshold", "1"))
+    done = hook(cli, indexed, "--threshold", "1", "--verbose")
+    assert (done.returncode, done.stdout) == (0, "")
+    why = done.stderr.splitlines()[-1]
+    assert why.startswith("repertory: No tools found matching query. Try other words")
+    assert "; the closest is project/bread-baking with 0." in why
     assert len(added(hook(cli, indexed, "--threshold", "0", "--limit", "2"))) == 2
 
 

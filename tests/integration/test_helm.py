@@ -318,6 +318,16 @@ def test_the_documented_restore_fits_the_watch_service() -> None:
     assert container == dict.fromkeys(re.findall(r"^(\w+Probe):", probes, re.MULTILINE))
 
 
+def test_the_documented_values_are_valid() -> None:
+    """The chart accepts them, and Repertory their configuration."""
+    page = (ROOT / "docs" / "operations.md").read_text("utf-8")
+    (text,) = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    values = yaml.safe_load(text)
+    assert [error.message for error in Draft7Validator(SCHEMA).iter_errors(values)] == []
+    (source,) = tomllib.loads(values["catalogue"]["config"])["sources"]
+    assert source["type"] == "git"
+
+
 def test_one_volume_holds_the_data_that_cannot_be_recreated() -> None:
     """It outlives the release; the query service mounts it only if it can be shared."""
 

@@ -32,15 +32,20 @@ STATS = Stats(
 )
 
 
-def exported() -> dict[str, set[str]]:
-    """The label names by exported metric."""
+def exported_text() -> str:
+    """All metrics in the text format of Prometheus."""
     metrics = Metrics(is_team=True)
     metrics.request("GET", "/search", 200, 0.01)
     metrics.search("hybrid")
     metrics.cached()
     text, _ = metrics.text("", STATS, {"ok": 1}, Counts(), {"key:agent": 1})
+    return text.decode()
+
+
+def exported() -> dict[str, set[str]]:
+    """The label names by exported metric."""
     return {
         sample.name: set(sample.labels)
-        for family in text_string_to_metric_families(text.decode())
+        for family in text_string_to_metric_families(exported_text())
         for sample in family.samples
     }

@@ -12,6 +12,7 @@ import typer
 from repertory.backend import Backend
 from repertory.errors import RepertoryError, UsageError
 from repertory.formats.hook import hook as hook_output
+from repertory.formats.phrases import nothing
 from repertory.formats.tools import whole_tools
 from repertory.search.query import Query, query_of
 from repertory.text import with_whole_characters
@@ -71,7 +72,7 @@ def hook(
     adds the results to the prompt. If nothing fits well enough, it writes nothing.
 
     With valid options, it never blocks or rejects a prompt: after --timeout, or after an error, it
-    writes nothing and ends with exit code 0; --verbose shows the error. It asks the server of this
+    writes nothing and ends with exit code 0; --verbose says why. It asks the server of this
     directory, or else searches the index as it is. It indexes nothing and starts no server.
     """
     found: list[str] = []
@@ -133,4 +134,6 @@ def _input() -> bytes:
 def _written(backend: Backend, query: Query, event: str) -> str:
     answer = backend.search(query)
     output = hook_output(answer, whole_tools([answer], backend.items), event)
+    if not output and is_verbose():
+        terminal.warn(nothing(answer))
     return msgspec.json.encode(output).decode() if output else ""
