@@ -7,6 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from repertory.errors import UsageError
 from repertory_admin.exits import MEANINGS
 from repertory_admin.options import PANEL, with_flags
 
@@ -93,6 +94,7 @@ COMMANDS = {
     for name, (module, line) in commands.items()
 }
 ALIASES = {"get-types": "types"}  # names of Toolscript, which Repertory replaces
+IN_GROUPS = {"approve": "trust approve", "review": "trust review"}  # names that are often expected
 _FIRST_STEPS = (
     'repertory search "fill in a PDF form"',
     "repertory doctor                   # lists sources, problems and remedies",
@@ -130,6 +132,8 @@ class _Root(TyperGroup):
         self.commands = {**unloaded, **self.commands}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - Typer's own
+        if found := IN_GROUPS.get(args[0]):
+            raise UsageError(f"There is no command {args[0]}; there is `repertory {found}`.")
         args = [ALIASES.get(args[0], args[0]), *args[1:]]
         name, command, rest = super().resolve_command(ctx, args)
         if isinstance(command, _Unloaded) and command.name:

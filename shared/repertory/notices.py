@@ -42,7 +42,7 @@ SUDDENLY_EMPTY = (
 
 MAX_NAMED = 5  # names in one notice
 MAX_REASON_LENGTH = 200  # characters
-MAX_FAILED = 3  # sources with their reason
+MAX_SIGN_INS = 3  # servers with the command to sign in
 
 
 def about_unknown_words(slug: str) -> str:
@@ -56,11 +56,11 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
     failed = [one for one in sources if one.is_failing]
     starting = [one.name for one in sources if one.is_starting]
     found = [f"Starting: {named(starting)}."] if starting else []
-    found += [_about_failed(one) for one in failed[:MAX_FAILED]]
-    if len(failed) > MAX_FAILED:
-        found.append(
-            f"{len(failed) - MAX_FAILED} more could not be read; `repertory stats` lists them."
-        )
+    if failed:
+        # Agents pay for every notice of every answer, so only the first source has its reason.
+        more = named(one.name for one in failed[1:])
+        also = f" {more} could not be read either; `repertory stats` says why." if more else ""
+        found.append(_about_failed(failed[0]) + also)
     if kept := [one.name for one in sources if one.stale and not (one.error or one.is_starting)]:
         found.append(
             f"Some items of {named(kept)} are kept as they were last read, since "
@@ -72,7 +72,7 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
         kind = "MCP servers" if all(one.type == "mcp" for one in waiting) else "Sources"
         more = f" `repertory doctor` shows how to allow {len(others)} more." if others else ""
         found.append(f"{kind} await your trust: {names}. {first}{more}")
-    found += [one_line(one.error) for one in sources if one.awaits_sign_in][:MAX_FAILED]
+    found += [one_line(one.error) for one in sources if one.awaits_sign_in][:MAX_SIGN_INS]
     if withheld := sum(one.quarantined for one in sources):
         names = named(one.name for one in sources if one.quarantined)
         number = counted(withheld, "item is", "items are")

@@ -55,6 +55,15 @@ def test_an_unknown_command_is_a_one_line_error(cli: Cli, tmp_path: Path) -> Non
     assert group.stderr.startswith("Usage: repertory items ")
 
 
+def test_a_command_of_a_group_is_named_if_its_group_is_missing(cli: Cli, tmp_path: Path) -> None:
+    """It must not suggest a command with a similar name, such as ``remove``."""
+    refused = cli.run(tmp_path, "approve", "team/deploy")
+    assert refused.returncode == 2
+    assert refused.stderr == (
+        "repertory: There is no command approve; there is `repertory trust approve`.\n"
+    )
+
+
 @pytest.mark.parametrize("module", ["repertory", "repertory_admin"])
 def test_the_command_line_is_a_module(cli: Cli, tmp_path: Path, module: str) -> None:
     """``python -m repertory`` also starts the command line."""

@@ -91,7 +91,7 @@ def test_paths_passed_over_are_listed_with_the_reason(cli: Cli, project: Path) -
     shown = cli.run(project, "doctor").stdout
     assert "Passed over:\n" in shown
     assert (
-        "  ./.cache0, ./.cache1, ./.cache2, ./.cache3, ./.cache4 and 4 others: it is hidden"
+        "  ./.cache0, ./.cache1, ./.cache2, ./.cache3, ./.cache4 and 4 others: each is hidden"
         in shown
     )
     assert "  ./skills/renamed: it has no SKILL.md, only Skill.md" in shown

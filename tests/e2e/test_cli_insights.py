@@ -39,7 +39,7 @@ def test_queries_without_results_become_a_labelled_set(
         found = report()
         advised = {one["queries"][0]: one["items"] for one in found["unanswered"]}
         assert advised == {LOST: [FOUND], UNKNOWN: []}
-        assert f"callers used {FOUND}" in own.run(project, "insights").stdout
+        assert f"A caller used {FOUND}" in own.run(project, "insights").stdout
 
         done = own.run(project, "insights", "--labelled-set", folder)
         assert (done.returncode, done.stdout) == (0, f"Wrote 2 queries to {folder}.\n")

@@ -4,17 +4,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from repertory.agent_hosts.document import with_entry
 from repertory.agent_hosts.host import Host, Machine, Scope, System
 from repertory.agent_hosts.table import HOSTS
 from repertory.errors import ConfigurationError, SourceError, UsageError
 from repertory.sources.configured import build_catalogue
 from repertory.sources.discover import discover, entry_of
+from repertory.sources.mcp.config import read_files
+from repertory.sources.mcp.variables import fill_in
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS
 from tests.support.builders import write
-
-UNREAD = {"zed", "opencode", "goose"}  # hosts whose configurations are not read as sources
 
 
 def by_type(entries: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -59,9 +61,7 @@ def test_only_the_known_places_of_a_home_are_searched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("system", [System.LINUX, System.MACOS])
-@pytest.mark.parametrize(
-    "host", [host for host in HOSTS if host.id not in UNREAD], ids=lambda host: host.id
-)
+@pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.id)
 def test_the_configurations_of_hosts_in_a_home_are_found(
     tmp_path: Path, host: Host, system: System
 ) -> None:
@@ -71,6 +71,43 @@ def test_the_configurations_of_hosts_in_a_home_are_found(
     file = host.places[Scope.USER].file(Machine(system, home, project, {}))
     write(file, "")
     assert by_type(discover(project, home).entries, "mcp") == [{"type": "mcp", "config": str(file)}]
+
+
+@pytest.mark.parametrize(
+    "host", [host for host in HOSTS if Scope.PROJECT in host.places], ids=lambda host: host.id
+)
+def test_the_configurations_of_hosts_in_a_project_are_found(tmp_path: Path, host: Host) -> None:
+    """Their servers belong to the project, not to the folder of the host."""
+    place = host.places[Scope.PROJECT]
+    paths = {place.file(Machine(System.LINUX, tmp_path, tmp_path, {}))}
+    paths |= {path.with_name(name) for path in paths for name in place.files}
+    for file in paths:
+        data = with_entry(b"", host.syntax, (host.servers, "notes"), host.local(["notes", "-v"]))
+        write(file, data.decode())
+    found = by_type(discover(tmp_path).entries, "mcp")
+    assert {entry["config"] for entry in found} == set(map(str, paths))
+    (server,) = read_files(sorted(paths)).servers
+    assert server.workspace == str(tmp_path)
+
+
+@pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.id)
+def test_the_entries_of_each_host_are_read(tmp_path: Path, host: Host) -> None:
+    """An entry is read as ``connect`` writes it for this host."""
+    file = host.places[Scope.USER].file(Machine(System.LINUX, tmp_path, tmp_path, {}))
+    reference = host.reference % "KEY" if host.reference else "secret"
+    key = f"Bearer {reference}"
+    data = with_entry(b"", host.syntax, (host.servers, "notes"), host.local(["notes", "-v", "1"]))
+    if host.remote:
+        remote = host.remote("https://x.example/mcp", key)
+        data = with_entry(data, host.syntax, (host.servers, "far"), remote)
+    servers = {one.name: one for one in read_files([write(file, data.decode())]).servers}
+    notes = servers["notes"]
+    assert (notes.fault, notes.command, notes.args) == ("", "notes", ("-v", "1"))
+    if host.remote:
+        far = servers["far"]
+        assert (far.fault, far.transport, far.url) == ("", "http", "https://x.example/mcp")
+        with_key = msgspec.structs.replace(far, environment={"KEY": "secret"})
+        assert fill_in(with_key).headers == {"Authorization": "Bearer secret"}
 
 
 def test_skills_elsewhere_are_one_source_beside_the_known_folders(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from repertory.sources.tools import MAX_TOOLS
 from repertory.values import MAX_LIMIT, SETTINGS, Setting
 from repertory_admin.app import COMMANDS, app
 from repertory_admin.exits import MEANINGS
-from repertory_query.limits import MAX_ADDRESS_LENGTH, MAX_BODY_SIZE
+from repertory_query.access.limits import MAX_ADDRESS_LENGTH, MAX_BODY_SIZE
 from repertory_query.mcp.toolset_names import PATHS
 from tests.support.exported_metrics import exported_text
 

@@ -188,6 +188,71 @@ def test_windsurf_and_cline_files_are_read(tmp_path: Path) -> None:
     assert servers["local"].timeout == 60.0
 
 
+def test_zed_files_are_read(tmp_path: Path) -> None:
+    """Servers that an extension of Zed provides are ignored, as are other settings."""
+    servers = read(
+        tmp_path / "settings.json",
+        """// Zed
+{"theme": "One", "context_servers": {
+  "notes": {"source": "custom", "command": "notes", "args": ["-v"], "env": {"A": "b"}},
+  "postgres": {"source": "extension", "enabled": true, "settings": {"url": "x"}},
+  "off": {"command": "x", "enabled": false},}}""",
+    )
+    assert list(servers) == ["notes"]
+    notes = servers["notes"]
+    assert (notes.command, notes.args, notes.env) == ("notes", ("-v",), {"A": "b"})
+
+
+def test_opencode_files_are_read(tmp_path: Path) -> None:
+    """A command is a list, and variables have their own syntax. Overrides are ignored."""
+    servers = read(
+        tmp_path / "opencode.jsonc",
+        """{"model": "a/b", "mcp": { // servers
+  "notes": {"type": "local", "command": ["npx", "-y", "notes"], "environment": {"A": "{env:B}"},
+            "timeout": 5000},
+  "far": {"type": "remote", "url": "https://x/mcp", "headers": {"K": "Key {env:K}"},
+          "oauth": {}},
+  "preset": {"enabled": true},
+  "bad": {"type": "local", "command": []},
+  "off": {"type": "local", "command": ["x"], "enabled": false}}}""",
+    )
+    assert set(servers) == {"notes", "far", "bad"}
+    notes, far = servers["notes"], servers["far"]
+    assert (notes.command, notes.args, notes.env) == ("npx", ("-y", "notes"), {"A": "${B}"})
+    assert (notes.timeout, far.fault) == (5.0, "")
+    assert (far.transport, far.headers) == (Transport.HTTP, {"K": "Key ${K}"})
+    assert "opencode.jsonc:7: " in servers["bad"].fault
+
+
+def test_goose_files_are_read(tmp_path: Path) -> None:
+    """The extensions of Goose itself are ignored."""
+    servers = read(
+        tmp_path / "config.yaml",
+        """GOOSE_PROVIDER: openai
+extensions:
+  developer: {enabled: true, type: builtin, name: developer, timeout: 300}
+  notes:
+    enabled: true
+    type: stdio
+    cmd: npx
+    args: [-y, notes]
+    envs: {A: b}
+    env_keys: [TOKEN]
+    timeout: 60
+    available_tools: [find]
+  far: {enabled: true, type: streamable_http, uri: "https://x/mcp", headers: {K: "${K}"}}
+  bad: {type: stdio, cmd: 7}
+  off: {enabled: false, type: stdio, cmd: x}
+""",
+    )
+    assert set(servers) == {"notes", "far", "bad"}
+    notes, far = servers["notes"], servers["far"]
+    assert (notes.command, notes.args, notes.env) == ("npx", ("-y", "notes"), {"A": "b"})
+    assert (notes.env_names, notes.include, notes.timeout) == (("TOKEN",), ("find",), 60.0)
+    assert (far.transport, far.url) == (Transport.HTTP, "https://x/mcp")
+    assert "bad is invalid" in servers["bad"].fault
+
+
 def test_toolscript_files_are_read_like_claude_files(tmp_path: Path) -> None:
     """``.toolscript.json`` has the format of ``.mcp.json``."""
     text = '{"mcpServers": {"a": {"command": "a", "args": ["b"]}}}'
@@ -275,6 +340,9 @@ def test_an_unprintable_name_is_a_fault(tmp_path: Path, name: str) -> None:
         ("mcp.json", b"[" * 100_000, "mcp.json: "),
         ("mcp.json", b'{"mcpServers": {\n"\xff": 1}}', "mcp.json:2: "),
         ("config.toml", b"[mcp_servers.a]\ncommand = \n", "config.toml:2: "),
+        ("config.yaml", b"extensions:\n  a: [\n", "config.yaml:"),
+        ("config.yaml", b"a: &a {}\nextensions: *a\n", "config.yaml:"),
+        ("opencode.json", b'{"mcp": []}', "opencode.json: mcp must hold"),
     ],
 )
 def test_an_unreadable_file_is_an_error(

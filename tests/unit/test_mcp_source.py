@@ -14,6 +14,7 @@ from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.mcp.entry import build
 from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.mcp.source import McpServer
+from repertory.trust import key_of
 
 SECRET = "s3cret-value"
 
@@ -56,6 +57,17 @@ def test_an_untrusted_server_is_not_run(tmp_path: Path) -> None:
         source.scan()
     assert f"{path} was found but not run; run `repertory config trust {path}`" in str(caught.value)
     assert not ran.exists()
+
+
+def test_a_server_that_changed_since_it_was_trusted_is_not_run(tmp_path: Path) -> None:
+    """The error says so, but not if the trusted file is another one."""
+    path = config(tmp_path / "a.json", a={"command": "a"})
+    entry = {"type": "mcp", "config": str(path), "trusted": True}
+    for approved, says in (({key_of(path): "0" * 64}, "has changed since"), ({}, "was found but")):
+        [source] = build({**entry, "approved": approved}, tmp_path)
+        with pytest.raises(SourceError, match=says) as caught:
+            source.scan()
+        assert f"`repertory config trust {path}`" in str(caught.value)
 
 
 def test_a_server_with_an_invalid_entry_cannot_be_read(tmp_path: Path) -> None:

@@ -40,12 +40,12 @@ def source(
 
 
 def test_failed_sources_are_named_with_their_reason() -> None:
-    """Three of them are named in one line each; a last notice counts the others."""
-    failed = [source(f"s{number}", error="It hangs.\nReally.") for number in range(5)]
-    first, _, _, more = about_sources(failed)
-    nothing = "This index has none of its items."
-    assert first == f"The source s0 could not be read: It hangs. Really. {nothing}"
-    assert more.startswith("2 more could not be read")
+    """One notice has the reason of the first, and names the others."""
+    failed = [source(f"s{number}", error="It hangs.\nReally.") for number in range(7)]
+    first = "The source s0 could not be read: It hangs. Really. This index has none of its items."
+    assert about_sources(failed[:1]) == (first,)
+    others = "s1, s2, s3, s4, s5 and 1 more could not be read either; `repertory stats` says why."
+    assert about_sources(failed) == (f"{first} {others}",)
 
 
 def test_a_name_of_two_lines_is_shown_on_one() -> None:

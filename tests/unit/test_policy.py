@@ -205,6 +205,10 @@ def test_a_changed_policy_is_written_without_a_new_embedding() -> None:
             "repertory.toml: [[policy]] 1 (a): `boost` is 2; it must be a number from -1 to 1.",
         ),
         (
+            [{"item": "a", "boost": True}],
+            "repertory.toml: [[policy]] 1 (a): `boost` is true; it must be a number from -1 to 1.",
+        ),
+        (
             [{"item": "a", "pin": "ship it"}],
             "repertory.toml: [[policy]] 1 (a): `pin` is 'ship it'; it must be a list of at most 20",
         ),

@@ -520,6 +520,12 @@ def test_a_file_cannot_fake_results(project: Project, search: ProjectSearch) -> 
     assert len(answer.content.splitlines()) == 5 + 1 + 5
 
 
+def test_a_long_query_is_not_repeated_whole(project: Project, search: ProjectSearch) -> None:
+    """The answer to an agent has only its beginning."""
+    query = ProjectQuery(search_query="word " * 150)
+    assert len(search.search(project.engine(document("a.md", "A")), query).content) < 700
+
+
 def test_a_deleted_file_is_left_out(project: Project, search: ProjectSearch) -> None:
     """The collection may be newer than the keyword index."""
     engine = project.engine(document("a.md", "Alpha"), document("b.md", "Also"))

@@ -173,14 +173,20 @@ def test_a_query_typed_letter_by_letter_is_counted_once() -> None:
 
 
 def test_the_advice_for_searches() -> None:
-    """It is an alias or a pin if callers then used an item, otherwise a new skill."""
+    """It is an alias or a pin if callers then used an item twice, otherwise a new skill."""
     events: list[Event] = [
         search("ship it to the cluster", ago=2_000),
         search("deploy", "a", ago=1_990),
         use("a", 1_980),
+        search("ship it to the cluster", ago=1_700, caller="key:anna"),
+        use("a", 1_690, "key:anna"),
+        search("reboot", ago=1_600),
+        use("d", 1_590),
         search("translate a poem", ago=1_500),
         search("photo smaller", "b", ago=1_200),
         use("c", 1_190),
+        search("photo smaller", "b", ago=1_100),
+        use("c", 1_090),
         search("invoice", "b", "d", ago=900),
         search("gone", ago=800),
         use("removed", 790),
@@ -190,6 +196,9 @@ def test_the_advice_for_searches() -> None:
     alias, pin = by_query["ship it to the cluster"], by_query["photo smaller"]
     assert (alias.items, alias.field, "alias" in alias.advice) == (["a"], "aliases", True)
     assert (pin.items, pin.field, "Pin c" in pin.advice) == (["c"], "pin", True)
+    once = by_query["reboot"]
+    assert (once.items, once.field) == (["d"], "")
+    assert once.advice.startswith("A caller used d soon afterwards. If it is")
     assert by_query["translate a poem"].advice.startswith("Write a skill")
     assert by_query["gone"].advice.startswith("Write a skill")
     assert (by_query["invoice"].items, by_query["invoice"].field) == (["b", "d"], "")
@@ -310,7 +319,12 @@ def test_a_long_query_is_not_suggested_as_an_alias_or_pin() -> None:
     """The advice names the item that callers used, without a field to set."""
     query = "take the note about van tyres off waiting and put it under ready"
     for hits in ((), ("b",)):
-        found = reported([search(query, *hits, ago=2_000), use("a", 1_990)], *CATALOGUE)
+        asked: list[Event] = [
+            event
+            for ago in (2_000, 1_000)
+            for event in (search(query, *hits, ago=ago), use("a", ago - 10))
+        ]
+        found = reported(asked, *CATALOGUE)
         (one,) = (*found.unanswered, *found.unused)
         assert (one.items, one.field) == (["a"], "")
         assert one.advice.startswith("Callers used a soon afterwards")

@@ -94,7 +94,9 @@ def _show(findings: "list[Finding]", found: "CheckedSources") -> None:
         for one in found.passed_over:
             by_reason[one.reason].append(short_path(one.path))
         for reason, paths in by_reason.items():
-            terminal.show_text(f"{first(paths)}: {reason}", indent=2)
+            is_each = len(paths) > 1 and reason.startswith("it ")
+            said = reason.replace("it ", "each ", 1) if is_each else reason
+            terminal.show_text(f"{first(paths)}: {said}", indent=2)
     if found.problems:
         terminal.say()
         show_problems(found.problems, MAX_PROBLEMS, "`--output json` lists all")

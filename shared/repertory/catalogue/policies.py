@@ -81,8 +81,9 @@ def _rule(table: Mapping[str, Any], place: str) -> Rule:
                 f"{place} ({item}) has no key {field!r}; it has item, {', '.join(FIELDS)}."
             )
         if wanted := defect(field, value):
+            given = str(value).lower() if isinstance(value, bool) else repr(value)  # as in TOML
             raise ConfigurationError(
-                f"{place} ({item}): `{field}` is {value!r}; it must be {wanted}."
+                f"{place} ({item}): `{field}` is {given}; it must be {wanted}."
             )
         changes[field] = as_field(value)
     return Rule(item=item, changes=changes, place=place)

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import msgspec
 
 from repertory.project_search.query import ProjectQuery, SearchType
-from repertory.text import one_line
+from repertory.text import cut, one_line
+
+MAX_QUERY_LENGTH = 200  # characters of the query that are repeated
 
 NO_FILES = "No files found in the project."
 
@@ -31,9 +33,10 @@ def report(query: ProjectQuery, results: Sequence[Result], unread: int = 0) -> s
         results: The results.
         unread: The number of files too large to be searched, shown if nothing was found.
     """
+    asked = cut(query.search_query, MAX_QUERY_LENGTH)
     lines = [
         "SEARCH RESULTS",
-        f'Query: "{query.search_query}"',
+        f'Query: "{asked}"',
         f"Search Type: {query.search_type}",
         f"Mode: {'Fuzzy' if query.fuzzy_search else 'Exact'} search",
         f"Results: {len(results)}",
@@ -41,7 +44,7 @@ def report(query: ProjectQuery, results: Sequence[Result], unread: int = 0) -> s
     ]
     if not results:
         lines += [
-            f'No files found matching "{query.search_query}".',
+            f'No files found matching "{asked}".',
             "",
             "Try:",
             "- Different search terms",

@@ -35,6 +35,9 @@ PROJECT_CONFIGURATIONS = (
     ".vscode/mcp.json",
     ".gemini/settings.json",
     ".codex/config.toml",
+    ".zed/settings.json",
+    "opencode.json",
+    "opencode.jsonc",
 )
 HOME_CONFIGURATIONS = (
     ".claude.json",
@@ -44,6 +47,10 @@ HOME_CONFIGURATIONS = (
     ".codeium/windsurf/mcp_config.json",
     ".config/Claude/claude_desktop_config.json",
     ".config/Code/User/mcp.json",
+    ".config/zed/settings.json",
+    ".config/opencode/opencode.json",
+    ".config/opencode/opencode.jsonc",
+    ".config/goose/config.yaml",
     "Library/Application Support/Claude/claude_desktop_config.json",
     "Library/Application Support/Code/User/mcp.json",
 )

@@ -22,6 +22,7 @@ MAX_LISTED = 50  # per list
 MAX_QUERIES = 5  # per cluster
 MAX_ITEMS = 3  # per cluster or group
 MAX_PHRASE_TERMS = 4  # in a query that is proposed as a pin or an alias
+MIN_FOLLOWED = 2  # searches that were followed by an item, from which on it is proposed
 MIN_GROUP = 3  # items of a server or source, from which on they are reported together
 SLOW_MS = 500.0
 OFTEN = 3  # searches that found an item, from which on it is reported as never used
@@ -142,7 +143,17 @@ def _unanswered(
 
 
 def _followed(cluster: Cluster, after: list[str], advice: str, field: str) -> SearchFinding:
-    """Advice about items that callers used instead. Long queries make no good pins or aliases."""
+    """Advice about items that callers used instead. Long queries make no good pins or aliases.
+
+    Nor does a single use, because the item may have nothing to do with the search.
+    """
+    if sum(after[0] in one.followed for one in cluster.outcomes) < MIN_FOLLOWED:
+        return _searches(
+            cluster,
+            after,
+            f"A caller used {after[0]} soon afterwards. If it is what they searched for, say so in "
+            "its description, or in `aliases`.",
+        )
     if len(cluster.terms) <= MAX_PHRASE_TERMS:
         return _searches(cluster, after, advice, field)
     return _searches(

@@ -1,14 +1,17 @@
 """Reads the MCP configuration files of all agent hosts into one form.
 
-| host                        | file                                   | servers under |
-| --------------------------- | -------------------------------------- | ------------- |
-| Claude Desktop, Claude Code | claude_desktop_config.json, .mcp.json  | mcpServers    |
-| Cursor                      | .cursor/mcp.json                       | mcpServers    |
-| VS Code                     | .vscode/mcp.json, Code/User/mcp.json   | servers       |
-| Windsurf                    | mcp_config.json                        | mcpServers    |
-| Codex                       | .codex/config.toml                     | mcp_servers   |
-| Gemini                      | .gemini/settings.json                  | mcpServers    |
-| toolscript                  | .toolscript.json                       | mcpServers    |
+| host                        | file                                   | servers under   |
+| --------------------------- | -------------------------------------- | --------------- |
+| Claude Desktop, Claude Code | claude_desktop_config.json, .mcp.json  | mcpServers      |
+| Cursor                      | .cursor/mcp.json                       | mcpServers      |
+| VS Code                     | .vscode/mcp.json, Code/User/mcp.json   | servers         |
+| Windsurf                    | mcp_config.json                        | mcpServers      |
+| Codex                       | .codex/config.toml                     | mcp_servers     |
+| Gemini                      | .gemini/settings.json                  | mcpServers      |
+| Zed                         | zed/settings.json, .zed/settings.json  | context_servers |
+| opencode                    | opencode.json, opencode.jsonc          | mcp             |
+| Goose                       | goose/config.yaml                      | extensions      |
+| toolscript                  | .toolscript.json                       | mcpServers      |
 
 Claude Code also has servers for single folders, under ``projects`` and the folder's path. Comments
 and trailing commas are allowed in all files. Variables (``${…}``) stay unresolved until the server
@@ -16,6 +19,7 @@ is launched, so that no secrets from the environment are kept in memory.
 """
 
 import json
+import re
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import pairwise
@@ -39,20 +43,32 @@ MAX_NAME_LENGTH = 128
 MAX_SERVERS = 1_000  # per file
 MIN_MILLISECONDS = 1_000  # smaller timeouts are in seconds, as in Cline and Roo
 
-_SERVER_TABLES = ("mcpServers", "servers", "mcp_servers")
+_ZED = "context_servers"
+_SERVER_TABLES = ("mcpServers", "servers", "mcp_servers", _ZED)
+_TARGETS = ("command", "cmd", "url", "uri")
+_OPENCODE, _GOOSE = "mcp", "extensions"  # the keys have other meanings in files of other hosts
+_COMMON_KEYS: dict[str, dict[str, str]] = {  # the common names of the keys of entries
+    _ZED: {},
+    _OPENCODE: {"environment": "env"},
+    _GOOSE: {"cmd": "command", "uri": "url", "envs": "env", "env_keys": "env_vars"}
+    | {"available_tools": "enabled_tools"},
+}
 _PART = "servers:"  # prefix of the digest of the parts that are read from a file
 _PROJECTS = "projects"
-_HOST_FOLDERS = {".claude", ".codex", ".cursor", ".gemini", ".vscode"}
+_HOST_FOLDERS = {".claude", ".codex", ".cursor", ".gemini", ".vscode", ".zed"}
 
 _TRANSPORTS = {
     "stdio": Transport.STDIO,
     "local": Transport.STDIO,
+    "remote": Transport.HTTP,
     "http": Transport.HTTP,
     "streamable-http": Transport.HTTP,
     "streamableHttp": Transport.HTTP,
     "streamable_http": Transport.HTTP,
     "sse": Transport.SSE,
 }
+
+_OPENCODE_VARIABLE = re.compile(r"\{env:([^{}]+)\}")
 
 Scalar = str | int | float | bool | None
 Names = list[str]
@@ -175,12 +191,10 @@ def _servers(
     path: Path, text: str, document: dict[str, Any], directory: Path | None
 ) -> dict[str, ServerConfig | None]:
     """Return the servers of one file by name; None for a disabled one."""
-    key = next((key for key in _SERVER_TABLES if key in document), "")
+    key = next((key for key in _tables(path) if key in document), "")
     table = _table(path, document, key)
-    try:
-        rules = msgspec.convert(document.get("mcp"), _Rules | None) or _Rules()
-    except msgspec.ValidationError as exc:
-        raise ConfigurationError(f"{path}: `mcp` is invalid: {exc}.") from exc
+    table = {name: _common(key, entry) for name, entry in table.items() if _is_own(key, entry)}
+    rules = _Rules() if key == _OPENCODE else _rules(path, document)
     lines = _Lines(text)
     servers: dict[str, ServerConfig | None] = {}
     for name, entry in table.items():
@@ -190,6 +204,39 @@ def _servers(
     for name, entry in _table(path, own, "mcpServers").items():
         servers[name] = _read_entry(path, lines, name, entry, directory or _workspace(path))
     return servers
+
+
+def _rules(path: Path, document: dict[str, Any]) -> _Rules:
+    try:
+        return msgspec.convert(document.get("mcp"), _Rules | None) or _Rules()
+    except msgspec.ValidationError as exc:
+        raise ConfigurationError(f"{path}: `mcp` is invalid: {exc}.") from exc
+
+
+def _tables(path: Path) -> tuple[str, ...]:
+    """The possible keys of the servers in a file."""
+    if path.name in {"opencode.json", "opencode.jsonc"}:
+        return (_OPENCODE,)
+    return (_GOOSE,) if path.suffix == ".yaml" else _SERVER_TABLES
+
+
+def _is_own(key: str, entry: object) -> bool:
+    """Whether an entry defines a server. Zed and Goose also list their own extensions."""
+    if key not in _COMMON_KEYS or not isinstance(entry, dict):
+        return True
+    return not entry.keys().isdisjoint(_TARGETS)
+
+
+def _common(key: str, entry: object) -> object:
+    """An entry with the common keys, and without the arguments in its command."""
+    names = _COMMON_KEYS.get(key)
+    if names is None or not isinstance(entry, dict):
+        return entry
+    entry = {names.get(name, name): value for name, value in entry.items()}
+    match entry.get("command"):
+        case [command, *args]:
+            entry |= {"command": command, "args": args}
+    return entry
 
 
 def _table(path: Path, document: dict[str, Any], key: str) -> dict[str, Any]:
@@ -216,8 +263,11 @@ def _read(path: Path, project: Path | None) -> bytes:
 def _parse(path: Path, text: str) -> dict[str, Any]:
     """Return the parts of a file that are read."""
     document: object
-    if path.suffix == ".toml":
-        document = load(text, "toml")
+    tables = _tables(path)
+    if tables == (_OPENCODE,):
+        text = _OPENCODE_VARIABLE.sub(r"${\1}", text)
+    if path.suffix in {".toml", ".yaml"}:
+        document = load(text, path.suffix[1:])
     elif isinstance(document := load(text, "json"), Defect):  # it may have comments, or be empty
         text = plain_json(text)
         document = load(text, "json") if text.strip() else {}
@@ -226,8 +276,8 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         raise ConfigurationError(f"{place}: {document.message}.")
     if not isinstance(document, dict):
         raise ConfigurationError(f"{path}: a list was found where an object is expected.")
-    read = {key: document[key] for key in (*_SERVER_TABLES, "mcp") if key in document}
-    own = _own_servers(document.get(_PROJECTS)) if path.suffix != ".toml" else {}
+    read = {key: document[key] for key in (*tables, "mcp") if key in document}
+    own = _own_servers(document.get(_PROJECTS)) if tables == _SERVER_TABLES else {}
     return {**read, _PROJECTS: own} if own else read
 
 

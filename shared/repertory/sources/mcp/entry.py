@@ -51,12 +51,20 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     if options.environment is not None:
         changes["environment"] = options.environment
     servers = [msgspec.structs.replace(server, **changes) for server in found.servers]
-    approved, trusted = options.approved, options.trusted
+    approved, trusted, has_changed = options.approved, options.trusted, False
     if approved is not None:
-        trusted &= all(approved.get(key_of(path)) in some for path, some in found.digests.items())
+        digests = [(approved.get(key_of(path)), some) for path, some in found.digests.items()]
+        trusted &= all(digest in some for digest, some in digests)
+        has_changed = any(digest and digest not in some for digest, some in digests)
         servers = [_bound(server, approved) for server in servers]
     return [
-        McpServer(server, trusted=trusted, include=options.include, exclude=options.exclude)
+        McpServer(
+            server,
+            trusted=trusted,
+            has_changed=has_changed,
+            include=options.include,
+            exclude=options.exclude,
+        )
         for server in servers
         if not is_own_entry(server)
     ]

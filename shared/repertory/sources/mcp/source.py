@@ -33,6 +33,7 @@ class McpServer(Source):
         server: Its configuration.
         trusted: Whether it may be started or called, because the user named or trusted its
             configuration. A discovered server may not.
+        has_changed: Whether the user trusted an earlier version of its configuration.
         include: Globs of the tools to take, as ``tool`` or ``server__tool``; empty for all.
         exclude: Globs of the tools to leave out.
 
@@ -49,6 +50,7 @@ class McpServer(Source):
         server: ServerConfig,
         *,
         trusted: bool = False,
+        has_changed: bool = False,
         include: tuple[str, ...] = (),
         exclude: tuple[str, ...] = (),
     ) -> None:
@@ -57,6 +59,7 @@ class McpServer(Source):
         self._is_repertory = launches_repertory(server)  # it never runs, so it needs no trust
         self.is_trusted = trusted or self._is_repertory
         self.asks_server = trusted and not (server.fault or self._is_repertory)
+        self._has_changed = has_changed
         self.fault = server.fault
         self.config = server
         self.origin = server.origins[-1] if server.origins else ""
@@ -67,7 +70,7 @@ class McpServer(Source):
 
     @override
     def configuration(self) -> object:
-        return self.config, self.is_trusted, self._include, self._exclude
+        return self.config, self.is_trusted, self._has_changed, self._include, self._exclude
 
     @override
     def identity(self) -> Mapping[str, Any]:
@@ -176,6 +179,11 @@ class McpServer(Source):
     @property
     def _untrusted_message(self) -> str:
         command = f"repertory config trust {shlex.quote(self.origin)}"
+        if self._has_changed:
+            return (
+                f"{self.origin} has changed since you trusted it, and is not run; run "
+                f"`{command}` to allow it again."
+            )
         return f"{self.origin} was found but not run; run `{command}` to allow it."
 
     def _takes(self, tool: object) -> bool:
