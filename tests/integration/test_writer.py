@@ -237,6 +237,14 @@ def test_in_a_batch_of_jobs_the_newest_counts(house: House) -> None:
     assert house.hashes() == {"team/a": newest.metadata_hash()}
 
 
+def test_in_a_batch_of_jobs_the_newest_deletion_counts(house: House) -> None:
+    """A late write between two deletions does not restore the item."""
+    deletions = [house.job(revision, removed=("team/a",)) for revision in (3, 1)]
+    house.writer.write(deletions)
+    house.writer.write([house.job(2, skill("a"))])
+    assert house.hashes() == {}
+
+
 def test_in_a_batch_of_jobs_older_versions_are_not_embedded(house: House) -> None:
     """The order of the jobs does not matter."""
     newest = skill("a", "Does it best")

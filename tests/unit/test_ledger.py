@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from repertory.catalogue.item import Item, item_key
 from repertory.index.vectors import State
 from repertory.indexing import ledger as ledger_module
-from repertory.indexing.ledger import MAX_SAVED, NEVER, Ledger
+from repertory.indexing.ledger import MAX_SAVED, MAX_VERSIONS, NEVER, Ledger
 from tests.support.builders import skill
 
 QUEUE, OTHER = "saves", "builds"
@@ -125,6 +125,18 @@ def test_a_confirmation_of_an_older_version_overtakes_others(ledger: Ledger) -> 
     confirm(ledger, B)
     assert unclear(ledger, 2.0, saves=9) == [A.id]
     assert B.id in ledger.pending
+
+
+def test_versions_that_were_done_together_hold_no_save(ledger: Ledger) -> None:
+    """Only the newest of them is announced, but none of them waits in the queue any more."""
+    versions = [skill("a", f"{number}") for number in range(MAX_VERSIONS + 2)]
+    for version in versions[:MAX_VERSIONS]:
+        send(ledger, version)
+    confirm(ledger, versions[MAX_VERSIONS - 2])
+    for version in versions[MAX_VERSIONS:]:
+        ledger.queue([version], compared=[A.id])
+        assert ledger.next_saves(9, holds=True) == ([version], [])
+        send(ledger, version)
 
 
 def test_the_queue_length_is_read_only_if_it_matters(ledger: Ledger) -> None:
