@@ -166,6 +166,16 @@ def test_a_lost_item_is_sent_again_only_if_it_is_not_stored(ledger: Ledger) -> N
     assert ledger.counts == {"added": 0, "removed": 0}
 
 
+def test_a_lost_change_waits_since_it_was_first_sent(ledger: Ledger) -> None:
+    """A newer version of the item is another change."""
+    send(ledger, A, B, at=1.0)
+    ledger.correct([A.id, B.id], [])
+    send(ledger, A, skill("b", "Newer"), at=20.0)
+    assert [sent.since for sent in ledger.pending.values()] == [1.0, 20.0]
+    assert ledger.is_pending_since(1.0)
+    assert not ledger.is_pending_since(0.9)
+
+
 def test_an_announcement_of_an_older_version_does_not_confirm_a_newer_write(ledger: Ledger) -> None:
     """Only the hash that was sent last confirms an item."""
     newer = skill("a", "Newer")
