@@ -4,6 +4,7 @@ import gc
 import io
 import json
 import os
+import shutil
 import sqlite3
 import struct
 import subprocess
@@ -130,6 +131,36 @@ def test_an_index_is_replaced_only_with_force(archive: Path, tmp_path: Path) -> 
         assert {one.item for one in collection.points()} == {"a"}
     assert log.read_text("utf-8") == "kept\n"
     assert (old.settings.data_dir / "trusted.json").read_text("utf-8") == "{}"
+
+
+def test_an_alias_of_an_empty_collection_is_not_restored(archive: Path, tmp_path: Path) -> None:
+    """An empty collection is not restored, so the alias would have no collection."""
+    old, new = parts(tmp_path / "first"), parts(tmp_path / "second")
+    empty = NAME.replace("0123", "4567")
+    old.store.create(empty, 4).close()
+    old.store.set_alias("repertory_4567456789abcdef", empty)
+    create(old, archive, silent, with_sign_ins=False, force=True)
+    with Archive(archive) as found:
+        assert found.manifest.collections[empty].count == 0
+        check(new, found, silent, force=False)
+        restore(new, found, silent)
+    assert new.store.collections() == [NAME]
+    assert new.store.aliases() == {"repertory_0123456789abcdef": NAME}
+
+
+def test_a_restore_needs_room_on_the_disk(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that has exactly the size of the parts free is large enough."""
+    new = parts(tmp_path / "second")
+    (tmp_path / "second").mkdir()
+    with Archive(archive) as found:
+        size = found.manifest.size
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: Mock(free=size - 1))
+        with pytest.raises(StoreError, match="MB free"):
+            check(new, found, silent, force=False)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: Mock(free=size))
+        check(new, found, silent, force=False)
 
 
 def test_a_restore_is_refused_if_a_server_started_after_the_check(
