@@ -245,6 +245,15 @@ def test_in_a_batch_of_jobs_the_newest_deletion_counts(house: House) -> None:
     assert house.hashes() == {}
 
 
+def test_each_deletion_of_a_batch_spares_newer_items(house: House) -> None:
+    """An item that was created again after its deletion survives a later deletion of another."""
+    house.writer.write([house.job(1, skill("a"), skill("b"))])
+    house.writer.write([house.job(3, skill("a"))])
+    removals = [house.job(2, removed=("team/a",)), house.job(4, removed=("team/b",))]
+    house.writer.write(removals)
+    assert set(house.hashes()) == {"team/a"}
+
+
 def test_in_a_batch_of_jobs_older_versions_are_not_embedded(house: House) -> None:
     """The order of the jobs does not matter."""
     newest = skill("a", "Does it best")

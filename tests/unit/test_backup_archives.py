@@ -199,6 +199,33 @@ def test_the_audit_log_is_restored_after_a_failed_restore(
     assert log.with_name("audit.jsonl.1").read_text("utf-8") == "older\n"
 
 
+def test_an_interrupted_restore_of_the_audit_log_is_completed(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The current file is restored last, because it counts as an existing log."""
+    old, new = parts(tmp_path / "first"), parts(tmp_path / "second")
+    write(old.settings.data_dir / "audit" / "audit.jsonl", "newer\n")
+    write(old.settings.data_dir / "audit" / "audit.jsonl.1", "older\n")
+    create(old, archive, silent, with_sign_ins=False, force=True)
+    with Archive(archive) as found:
+        with monkeypatch.context() as patch:
+            real, names = files.restore, ["the first"]
+
+            def restore_one(data: Path, name: str, read: Callable[[int], bytes]) -> None:
+                if not names:
+                    raise StoreError("full")
+                names.pop()
+                real(data, name, read)
+
+            patch.setattr(files, "restore", restore_one)
+            with pytest.raises(StoreError, match="full"):
+                restore(new, found, silent)
+        restore(new, found, silent)
+    audit = new.settings.data_dir / "audit"
+    texts = {one.name: one.read_text("utf-8") for one in audit.iterdir()}
+    assert texts == {"audit.jsonl": "newer\n", "audit.jsonl.1": "older\n"}
+
+
 def test_a_changed_byte_in_any_part_is_noticed(archive: Path, tmp_path: Path) -> None:
     """A truncated archive is refused, too."""
     data = archive.read_bytes()
