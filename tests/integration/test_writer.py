@@ -563,6 +563,24 @@ def test_a_new_generation_is_not_reverted(house: House, monkeypatch: pytest.Monk
     assert generation_of(target) == 2
 
 
+def test_workers_that_begin_at_once_share_a_collection(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one finds that the collection exists, and does not fail."""
+    created = house.store.create
+
+    def slowly(name: str, dimension: int) -> EdgeCollection:
+        monkeypatch.setattr(house.store, "create", created)
+        house.another_writer().begin(CONFIGURATION, 2)
+        return created(name, dimension)
+
+    monkeypatch.setattr(house.store, "create", slowly)
+    house.writer.begin(CONFIGURATION, 2)
+    target = house.store.alias(next_alias(NAMESPACE, CONFIGURATION))
+    assert target is not None
+    assert generation_of(target) == 2
+
+
 def test_recipes_never_mix(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """A release with another embedding recipe begins its own collection."""
     before = house.collection

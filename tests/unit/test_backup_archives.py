@@ -133,6 +133,18 @@ def test_an_index_is_replaced_only_with_force(archive: Path, tmp_path: Path) -> 
     assert (old.settings.data_dir / "trusted.json").read_text("utf-8") == "{}"
 
 
+def test_a_restore_replaces_no_newer_generation(archive: Path, tmp_path: Path) -> None:
+    """A rebuild since the backup has the next generation, so the restored one comes after it."""
+    old, newer = parts(tmp_path / "first"), NAME.replace("_g1", "_g2")
+    with old.store.create(newer, 4) as collection:
+        collection.upsert([point("b")])
+    with Archive(archive) as found:
+        restore(old, found, silent)
+    restored = NAME.replace("_g1", "_g3")
+    assert old.store.aliases() == {"repertory_0123456789abcdef": restored}
+    assert set(old.store.collections()) == {NAME, newer, restored}
+
+
 def test_an_alias_of_an_empty_collection_is_not_restored(archive: Path, tmp_path: Path) -> None:
     """An empty collection is not restored, so the alias would have no collection."""
     old, new = parts(tmp_path / "first"), parts(tmp_path / "second")
