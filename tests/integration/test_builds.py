@@ -13,6 +13,7 @@ from repertory.indexing.collection_names import configuration_of, model_slug, ne
 from repertory.indexing.coordinator import KEEP_UNUSED_S
 from repertory.indexing.generations import GRACE_S, MIN_DELTAS, SNAPSHOT_INTERVAL_S, Generations
 from repertory.indexing.job import QueueName
+from repertory.indexing.ledger import MAX_VERSIONS
 from repertory.indexing.ledgers import IDLE_TIMEOUT_S
 from repertory.indexing.unused_indexes import INTERVAL_S, UnusedIndexes
 from repertory.notices import HAS_RIVAL
@@ -321,14 +322,17 @@ def test_a_removal_during_a_build_reaches_both_indexes(team: SteeredTeam, server
     assert team.indexed() == {"files/f", "server/x"}
 
 
-def test_a_build_is_published_despite_constant_saves(team: SteeredTeam, files: Folder) -> None:
+@pytest.mark.parametrize("waiting", [1, 2 * MAX_VERSIONS], ids=["the last", "many of them"])
+def test_a_build_is_published_despite_constant_saves(
+    team: SteeredTeam, files: Folder, waiting: int
+) -> None:
     """At every tick another save is pending. The build is complete when it is published."""
     before = team.active
     team.rebuild()
     for number in range(round(IDLE_TIMEOUT_S) + 5):
         files.write("f", f"Other words {number}")
         team.scan(files)
-        for _ in range(len(team.queue.jobs) - 1):
+        for _ in range(len(team.queue.jobs) - waiting):
             team.queue.deliver(0)
         assert team.coordinator.is_busy
     assert team.active != before

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from kombu import Connection, Message, Queue
 
 from repertory.catalogue.item import Item, Kind
+from repertory.coordination.failures import MemoryFailures
 from repertory.coordination.redis_server import RedisServer
 from repertory.errors import ConfigurationError, StoreError
 from repertory.indexing.celery_queue import (
@@ -18,6 +20,8 @@ from repertory.indexing.celery_queue import (
     redis_key,
 )
 from repertory.indexing.job import MAX_ITEMS, Job, QueueName, job_of
+from repertory.values import NAMESPACE
+from repertory_worker.process import WorkerProcess
 from repertory_worker.waiting_tasks import waiting_beside
 from tests.support.redis_server import RedisProcess
 
@@ -193,6 +197,29 @@ def test_a_renewed_job_is_not_delivered_again(
             queue.renew(waiting.tags)  # with a lease that is already over
             assert restored() == 1
     assert RedisServer(redis_server.url).client.zcard("repertory:unacked_index") == 0
+
+
+def test_all_jobs_of_a_batch_are_renewed(
+    queue: CeleryQueue, redis_server: RedisProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise another worker would do the gathered jobs again while a batch lasts."""
+    parts, settings = Mock(), Mock()
+    parts.coordination.failures = MemoryFailures()
+    settings.values.namespace = NAMESPACE
+    monkeypatch.setattr("repertory_worker.process.Parts", lambda *_: parts)
+    renewed: list[set[str]] = []
+    parts.queue().renew = lambda tags: renewed.append({*tags})
+    for number in (1, 2):
+        queue.submit(job_with(number), QueueName.SAVES)
+    worker = WorkerProcess(settings, celery_app(redis_server.url), QUEUES)
+    text = json.dumps(job_with(3).plain())
+
+    worker.write(text, QueueName.SAVES, "tag")
+    [tags] = renewed
+    assert (len(tags), "tag" in tags) == (3, True)
+    assert (queue.waiting()["saves"], queue.taken()) == (0, 0)
+    worker._renew()
+    assert renewed[1] == set()  # nothing is renewed once it is done
 
 
 def test_a_foreign_message_is_passed_on_unchanged(broker: Connection) -> None:

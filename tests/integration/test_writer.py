@@ -237,6 +237,23 @@ def test_in_a_batch_of_jobs_the_newest_counts(house: House) -> None:
     assert house.hashes() == {"team/a": newest.metadata_hash()}
 
 
+def test_in_a_batch_of_jobs_the_newest_deletion_counts(house: House) -> None:
+    """A late write between two deletions does not restore the item."""
+    deletions = [house.job(revision, removed=("team/a",)) for revision in (3, 1)]
+    house.writer.write(deletions)
+    house.writer.write([house.job(2, skill("a"))])
+    assert house.hashes() == {}
+
+
+def test_each_deletion_of_a_batch_spares_newer_items(house: House) -> None:
+    """An item that was created again after its deletion survives a later deletion of another."""
+    house.writer.write([house.job(1, skill("a"), skill("b"))])
+    house.writer.write([house.job(3, skill("a"))])
+    removals = [house.job(2, removed=("team/a",)), house.job(4, removed=("team/b",))]
+    house.writer.write(removals)
+    assert set(house.hashes()) == {"team/a"}
+
+
 def test_in_a_batch_of_jobs_older_versions_are_not_embedded(house: House) -> None:
     """The order of the jobs does not matter."""
     newest = skill("a", "Does it best")
@@ -541,6 +558,24 @@ def test_a_new_generation_is_not_reverted(house: House, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(house.store, "open", slowly)
     house.writer.begin(CONFIGURATION)
+    target = house.store.alias(next_alias(NAMESPACE, CONFIGURATION))
+    assert target is not None
+    assert generation_of(target) == 2
+
+
+def test_workers_that_begin_at_once_share_a_collection(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one finds that the collection exists, and does not fail."""
+    created = house.store.create
+
+    def slowly(name: str, dimension: int) -> EdgeCollection:
+        monkeypatch.setattr(house.store, "create", created)
+        house.another_writer().begin(CONFIGURATION, 2)
+        return created(name, dimension)
+
+    monkeypatch.setattr(house.store, "create", slowly)
+    house.writer.begin(CONFIGURATION, 2)
     target = house.store.alias(next_alias(NAMESPACE, CONFIGURATION))
     assert target is not None
     assert generation_of(target) == 2

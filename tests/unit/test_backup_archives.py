@@ -4,6 +4,7 @@ import gc
 import io
 import json
 import os
+import shutil
 import sqlite3
 import struct
 import subprocess
@@ -132,6 +133,48 @@ def test_an_index_is_replaced_only_with_force(archive: Path, tmp_path: Path) -> 
     assert (old.settings.data_dir / "trusted.json").read_text("utf-8") == "{}"
 
 
+def test_a_restore_replaces_no_newer_generation(archive: Path, tmp_path: Path) -> None:
+    """A rebuild since the backup has the next generation, so the restored one comes after it."""
+    old, newer = parts(tmp_path / "first"), NAME.replace("_g1", "_g2")
+    with old.store.create(newer, 4) as collection:
+        collection.upsert([point("b")])
+    with Archive(archive) as found:
+        restore(old, found, silent)
+    restored = NAME.replace("_g1", "_g3")
+    assert old.store.aliases() == {"repertory_0123456789abcdef": restored}
+    assert set(old.store.collections()) == {NAME, newer, restored}
+
+
+def test_an_alias_of_an_empty_collection_is_not_restored(archive: Path, tmp_path: Path) -> None:
+    """An empty collection is not restored, so the alias would have no collection."""
+    old, new = parts(tmp_path / "first"), parts(tmp_path / "second")
+    empty = NAME.replace("0123", "4567")
+    old.store.create(empty, 4).close()
+    old.store.set_alias("repertory_4567456789abcdef", empty)
+    create(old, archive, silent, with_sign_ins=False, force=True)
+    with Archive(archive) as found:
+        assert found.manifest.collections[empty].count == 0
+        check(new, found, silent, force=False)
+        restore(new, found, silent)
+    assert new.store.collections() == [NAME]
+    assert new.store.aliases() == {"repertory_0123456789abcdef": NAME}
+
+
+def test_a_restore_needs_room_on_the_disk(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that has exactly the size of the parts free is large enough."""
+    new = parts(tmp_path / "second")
+    (tmp_path / "second").mkdir()
+    with Archive(archive) as found:
+        size = found.manifest.size
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: Mock(free=size - 1))
+        with pytest.raises(StoreError, match="MB free"):
+            check(new, found, silent, force=False)
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: Mock(free=size))
+        check(new, found, silent, force=False)
+
+
 def test_a_restore_is_refused_if_a_server_started_after_the_check(
     archive: Path, tmp_path: Path
 ) -> None:
@@ -166,6 +209,33 @@ def test_the_audit_log_is_restored_after_a_failed_restore(
         restore(new, found, silent)
     assert log.read_text("utf-8") == "newer\nfailed\n"
     assert log.with_name("audit.jsonl.1").read_text("utf-8") == "older\n"
+
+
+def test_an_interrupted_restore_of_the_audit_log_is_completed(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The current file is restored last, because it counts as an existing log."""
+    old, new = parts(tmp_path / "first"), parts(tmp_path / "second")
+    write(old.settings.data_dir / "audit" / "audit.jsonl", "newer\n")
+    write(old.settings.data_dir / "audit" / "audit.jsonl.1", "older\n")
+    create(old, archive, silent, with_sign_ins=False, force=True)
+    with Archive(archive) as found:
+        with monkeypatch.context() as patch:
+            real, names = files.restore, ["the first"]
+
+            def restore_one(data: Path, name: str, read: Callable[[int], bytes]) -> None:
+                if not names:
+                    raise StoreError("full")
+                names.pop()
+                real(data, name, read)
+
+            patch.setattr(files, "restore", restore_one)
+            with pytest.raises(StoreError, match="full"):
+                restore(new, found, silent)
+        restore(new, found, silent)
+    audit = new.settings.data_dir / "audit"
+    texts = {one.name: one.read_text("utf-8") for one in audit.iterdir()}
+    assert texts == {"audit.jsonl": "newer\n", "audit.jsonl.1": "older\n"}
 
 
 def test_a_changed_byte_in_any_part_is_noticed(archive: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from repertory.catalogue.item import Item, item_key
 from repertory.index.vectors import State
 from repertory.indexing import ledger as ledger_module
-from repertory.indexing.ledger import MAX_SAVED, NEVER, Ledger
+from repertory.indexing.ledger import MAX_SAVED, MAX_VERSIONS, NEVER, Ledger
 from tests.support.builders import skill
 
 QUEUE, OTHER = "saves", "builds"
@@ -127,6 +127,18 @@ def test_a_confirmation_of_an_older_version_overtakes_others(ledger: Ledger) -> 
     assert B.id in ledger.pending
 
 
+def test_versions_that_were_done_together_hold_no_save(ledger: Ledger) -> None:
+    """Only the newest of them is announced, but none of them waits in the queue any more."""
+    versions = [skill("a", f"{number}") for number in range(MAX_VERSIONS + 2)]
+    for version in versions[:MAX_VERSIONS]:
+        send(ledger, version)
+    confirm(ledger, versions[MAX_VERSIONS - 2])
+    for version in versions[MAX_VERSIONS:]:
+        ledger.queue([version], compared=[A.id])
+        assert ledger.next_saves(9, holds=True) == ([version], [])
+        send(ledger, version)
+
+
 def test_the_queue_length_is_read_only_if_it_matters(ledger: Ledger) -> None:
     """Reading it costs a request."""
     send(ledger, A, at=1.0)
@@ -152,6 +164,16 @@ def test_a_lost_item_is_sent_again_only_if_it_is_not_stored(ledger: Ledger) -> N
     assert not ledger.outstanding
     assert set(ledger.states) == {A.id, C.id}
     assert ledger.counts == {"added": 0, "removed": 0}
+
+
+def test_a_lost_change_waits_since_it_was_first_sent(ledger: Ledger) -> None:
+    """A newer version of the item is another change."""
+    send(ledger, A, B, at=1.0)
+    ledger.correct([A.id, B.id], [])
+    send(ledger, A, skill("b", "Newer"), at=20.0)
+    assert [sent.since for sent in ledger.pending.values()] == [1.0, 20.0]
+    assert ledger.is_pending_since(1.0)
+    assert not ledger.is_pending_since(0.9)
 
 
 def test_an_announcement_of_an_older_version_does_not_confirm_a_newer_write(ledger: Ledger) -> None:

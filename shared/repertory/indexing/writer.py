@@ -285,14 +285,13 @@ class Writer:
             The stored hash of every item of the jobs. All are announced, including unchanged ones,
             because an earlier write may not have been announced.
         """
-        jobs = sorted(jobs, key=lambda job: job.revision)
-        newest = {item.id: job.revision for job in jobs for item in job.items}
-        about = list(newest | _removed(jobs))
+        written = {item.id: job.revision for job in jobs for item in job.items}
+        about = list(written | _removed(jobs))
         _delete(collection.delete_items, self._tombstones.deleted(collection.name, about))
         stored = {state.item: state for state in collection.states(about)}
         outdated = {
             item: stored[item].revision
-            for item, revision in newest.items()
+            for item, revision in written.items()
             if item in stored and stored[item].revision > revision
         }
         _delete(collection.delete_sections, outdated)
