@@ -12,6 +12,10 @@ from repertory.watch_status import SourceState
 NOTHING_TO_SEARCH = (
     "Nothing to search yet: no skill, tool or document is indexed; see `repertory init`."
 )
+ALL_FILTERED_OUT = (
+    "No indexed item passes the filters of this search; leave out a kind, source, server or tag."
+)
+NO_ADVICE = (NOTHING_TO_SEARCH, ALL_FILTERED_OUT)  # other words would find nothing either
 UNKNOWN_WORDS = (
     "The embedding model does not know the words of this query, so they were searched as they are, "
     "without their meaning"
@@ -49,6 +53,15 @@ def about_unknown_words(slug: str) -> str:
     """A notice that a model, given by its slug, does not know the words of a query."""
     advice = "" if "multilingual" in slug else f"; {OTHER_MODEL}"
     return f"{UNKNOWN_WORDS}{advice}."
+
+
+def about_steps(left_out: int, limit: int) -> str:
+    """A notice that the limit leaves out the best items of some steps of a task."""
+    steps = counted(left_out, "step")
+    return (
+        f"The limit {limit:,} leaves out the best items of {steps} of this task; a limit of "
+        f"{limit + left_out:,} shows them."
+    )
 
 
 def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:

@@ -230,6 +230,7 @@ def test_an_item_that_hardly_matches_is_a_weak_match() -> None:
         ("ターミナルを分割する", "ターミナルを分割"),
         ("分割したターミナル", "ターミナル, 分割"),
         ("git のターミナル", "ターミナル, git"),
+        ("ターンを、を分割", "を分割, ター"),
     ],
 )
 def test_a_reason_names_words_without_spaces_whole(description: str, words: str) -> None:

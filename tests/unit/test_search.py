@@ -8,6 +8,8 @@ import pytest
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import Policy
 from repertory.errors import UsageError
+from repertory.formats.phrases import nothing, notices
+from repertory.notices import ALL_FILTERED_OUT
 from repertory.search import keyword_arm
 from repertory.search.answer import Answer, Mode
 from repertory.search.engine import SearchEngine
@@ -141,6 +143,15 @@ def test_filters_also_apply_to_names_and_inference() -> None:
     assert search("read_file", servers=["mail"]).hits == []
     assert search("commit my changes to git", servers=["mail"]).hits == []
     assert [hit.name for hit in search("file", tags=["danger"]).hits] == ["write_file"]
+
+
+def test_an_answer_says_that_its_filters_allow_no_item() -> None:
+    """Otherwise other words or a lower threshold could help."""
+    found = search("read_file", kinds=["document"])
+    assert (found.hits, found.notices) == ([], (ALL_FILTERED_OUT,))
+    assert nothing(found) == ALL_FILTERED_OUT
+    assert notices(found) == []
+    assert search("read_file", servers=["mail"]).notices == ()
 
 
 def test_confidences_fall_down_the_list_and_stay_in_range() -> None:

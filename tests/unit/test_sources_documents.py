@@ -206,6 +206,8 @@ def test_a_name_in_front_matter_is_used_as_the_title(tmp_path: Path) -> None:
         ('# List<Item>, <a name="b"></a>B', "List<Item>, B", ""),
         ('<h1 align="center">One</h1>\n\n## Two\n\ntext', "One", "text"),
         (":::tip What you learn\n\n:::note\nUse it.\n:::", "", "Use it."),
+        ("# One\n{: .no_toc }\n\n{: .note }\nUse it.\n{:toc}\n", "One", "Use it."),
+        ("{:ok, value} is returned.", "", "{:ok, value} is returned."),
         ("= One\nA Writer <a@b.c>\n// settings:\n:toc: left\n\ntext", "One", "text"),
         ("```\n= no\n```\n\ntext", "", "text"),
         (

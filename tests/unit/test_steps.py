@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from repertory.search.explain import explain
 from repertory.search.query import MAX_QUERY_LENGTH, Query
 from repertory.search.steps import MAX_LENGTH, MAX_STEPS, merge, steps, texts_of_task
 from tests.support.builders import tool
@@ -239,3 +240,38 @@ def test_a_task_finds_a_tool_for_each_step() -> None:
     assert {hit.name for hit in answer.hits} == {"read_file", "bar_chart", "send_email"}
     (chart,) = (hit for hit in answer.hits if hit.name == "bar_chart")
     assert {term.typed for term in chart.evidence.terms} == {"draw", "bar", "chart"}
+
+
+def test_an_answer_says_that_its_limit_hides_the_best_items_of_steps() -> None:
+    """It names a limit that shows them; a step without a good item does not count."""
+    items = [
+        tool("charts__bar_chart", "Draw a bar chart of numbers"),
+        tool("mail__send_email", "Send an email to a recipient"),
+        tool("rooms__book_room", "Book a meeting room"),
+    ]
+    engine = keyword_engine(items)
+    text = "draw a bar chart, then send an email to Bob, then book a meeting room, then zorblax it"
+    (notice,) = engine.search(Query(text=text, limit=1)).notices
+    assert notice == (
+        "The limit 1 leaves out the best items of 2 steps of this task; a limit of 3 shows them."
+    )
+    assert engine.search(Query(text=text, limit=3)).notices == ()
+
+
+def test_an_explanation_names_the_step_that_an_item_fits() -> None:
+    """The items of other steps may come first with lower confidences."""
+    items = [
+        tool("charts__bar_chart", "Draw a bar chart of numbers"),
+        tool("charts__pie_chart", "Draw a pie chart of numbers"),
+        tool("mail__send", "Deliver an email"),
+    ]
+    text = "draw a bar chart of numbers, then send the mail to Bob"
+    engine = keyword_engine(items)
+    query = Query(text=text, limit=2, threshold=0.1)
+    verdict = explain(engine, query, "charts__pie_chart").verdict
+    assert verdict.startswith("Not among the first 2: 2 items come before it, the best is charts__")
+    assert verdict.endswith(
+        "The task has 2 steps, and the best item of each comes first; this item fits step 1 "
+        "(“draw a bar chart of numbers”) best."
+    )
+    assert "steps" not in explain(engine, Query(text="bar chart"), "charts__pie_chart").verdict

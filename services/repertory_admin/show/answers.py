@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from repertory.formats import phrases
 from repertory.formats.linked import link_facts
-from repertory.notices import NOTHING_TO_SEARCH
+from repertory.notices import NO_ADVICE
 from repertory.search.answer import Answer, Hit, Term, rounded_down
 from repertory.search.explanation import Explanation, Word
 from repertory.search.query import Query
@@ -66,14 +66,14 @@ def warn_if_degraded(answer: Answer | Explanation) -> None:
 def show_notices(answer: Answer | Explanation) -> None:
     """Show the notices of an answer on stderr."""
     for notice in answer.notices:
-        if notice != NOTHING_TO_SEARCH:
+        if notice not in NO_ADVICE:
             terminal.note(notice)
 
 
 def show_nothing(answer: Answer, query: Query) -> None:
     """Show that nothing was found, and suggest another search."""
-    if NOTHING_TO_SEARCH in answer.notices:
-        terminal.say(NOTHING_TO_SEARCH)
+    if said := [one for one in answer.notices if one in NO_ADVICE]:
+        terminal.say(said[0])
         return
     kinds = query.where.kinds or ("tool",)
     terminal.say(f"No {' or '.join(f'{kind}s' for kind in kinds)} found matching query")

@@ -1,7 +1,7 @@
 """Sentences for models. Text by authors is kept on its line."""
 
 from repertory.catalogue.safety import DESTRUCTIVE
-from repertory.notices import NOTHING_TO_SEARCH
+from repertory.notices import NO_ADVICE
 from repertory.search.answer import Answer, Hit, rounded_down
 from repertory.text import cut, one_line
 
@@ -48,8 +48,8 @@ def also_as(hit: Hit) -> str:
 
 def nothing(answer: Answer) -> str:
     """Say that nothing was found, and suggest what to try."""
-    if NOTHING_TO_SEARCH in answer.notices:
-        return NOTHING_TO_SEARCH
+    if said := [one for one in answer.notices if one in NO_ADVICE]:
+        return said[0]
     closest, confidence = one_line(answer.closest), f"{rounded_down(answer.best_below):.2f}"
     below = f"; the closest is {closest} with {confidence}" if closest else ""
     lower = f" or a threshold lower than {answer.threshold:g}" if answer.threshold else ""
@@ -58,7 +58,7 @@ def nothing(answer: Answer) -> str:
 
 def notices(answer: Answer) -> list[str]:
     """The notices of an answer, one line each."""
-    return [line(one) for one in answer.notices if one != NOTHING_TO_SEARCH]
+    return [line(one) for one in answer.notices if one not in NO_ADVICE]
 
 
 def degraded(answer: Answer) -> str:

@@ -2,7 +2,7 @@
 
 import contextlib
 import copy
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future
 from functools import partial
 
@@ -20,7 +20,12 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.places import places_of
 from repertory.index.layout import own_and_leads
 from repertory.index.vectors import Filter, Searched, VectorQuery
-from repertory.notices import NOTHING_TO_SEARCH, about_unknown_words
+from repertory.notices import (
+    ALL_FILTERED_OUT,
+    NOTHING_TO_SEARCH,
+    about_steps,
+    about_unknown_words,
+)
 from repertory.search.answer import Answer, Hit, Mode
 from repertory.search.candidates import all_candidates
 from repertory.search.confidence import confidences
@@ -129,10 +134,19 @@ class SearchEngine:
             index_version=self.version,
             items=len(self.keywords),
             stale_sources=self._stale,
-            notices=self.notices_on(whole),
+            notices=(*self.notices_on(whole), *self._left_out(task, hits)),
             best_below=0.0 if closest is None else task.merged.confidence[closest],
             closest="" if closest is None else self.keywords.entry(closest).id,
         )
+
+    def _left_out(self, task: Task, hits: Sequence[Hit]) -> Iterator[str]:
+        """Notices about what the filters and the limit leave out."""
+        query = task.query
+        if not hits and len(self.keywords) and not self.keywords.has_any(query.where):
+            yield ALL_FILTERED_OUT
+        firsts = task.merged.firsts.intersection(task.reaching(query.threshold))
+        if len(firsts) > query.limit:
+            yield about_steps(len(firsts) - query.limit, query.limit)
 
     def _closest(self, task: Task, hits: Sequence[Hit]) -> int | None:
         """The row of the best item below the threshold that was not inferred; None if none."""

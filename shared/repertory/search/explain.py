@@ -15,12 +15,14 @@ from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Better, Explanation, Word
 from repertory.search.lookup import row_of
 from repertory.search.query import Query
+from repertory.search.ranking import Task
 from repertory.search.semantic_arm import MAX_BY_MEANING
-from repertory.text import counted
+from repertory.text import counted, cut, one_line
 
 NO_LIMIT = 1_000_000  # more than any search finds
 MAX_BETTER = 5  # better items that are listed
 MAX_NEAR = 20  # missing words for which a similar word is looked up
+MAX_STEP_LENGTH = 100  # characters of a step that are shown
 NEAR = 70  # the minimum similarity, 0…100, of a word to a missing one
 
 
@@ -66,7 +68,7 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
         verdict = _with_notes(_left_out(hit, better, query), hit)
     return Explanation(
         query=query,
-        verdict=verdict,
+        verdict=verdict + _about_steps(task, row),
         shown=is_shown,
         rank=None if place is None else place + 1,
         hit=hit,
@@ -78,6 +80,20 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
         degraded=" ".join(text.problems),
         notices=engine.notices_on(task.texts[0]),
         items=len(index),
+    )
+
+
+def _about_steps(task: Task, row: int) -> str:
+    """Which step of a task an item fits; empty for a single need."""
+    steps = task.texts[1:]
+    if not steps:
+        return ""
+    number = task.merged.text.get(row, 0)
+    step = cut(one_line(task.texts[number].candidates.query.text), MAX_STEP_LENGTH)
+    fits = f"step {number} (“{step}”)" if number else "the task as a whole"
+    return (
+        f" The task has {len(steps)} steps, and the best item of each comes first; this item fits "
+        f"{fits} best."
     )
 
 
@@ -150,9 +166,9 @@ def _left_out(hit: Hit, better: Sequence[Hit], query: Query) -> str:
         )
         needed.append(f"a threshold of {rounded_down(hit.confidence):g}")
     else:
-        count = counted(len(better), "item fits", "items fit")
+        count = counted(len(better), "item comes", "items come")
         best = f"the best is {better[0].id} ({better[0].confidence:.2f})"
-        fault = f"Not among the first {query.limit:,}: {count} better, {best}"
+        fault = f"Not among the first {query.limit:,}: {count} before it, {best}"
     if is_beyond:
         needed.append(f"a limit of {len(better) + 1}")
     return f"{fault}; {' and '.join(needed)} would show it."

@@ -138,7 +138,10 @@ def _typed_name(query: str, entry: Entry) -> str:
 
 
 def _unspaced_words(query: str, terms: Sequence[Term]) -> Sequence[Term]:
-    """The terms, with character pairs that overlap in the query joined: 端末を."""
+    """The terms, with character pairs that overlap in the query joined: 端末を.
+
+    Pairs that are left, mostly parts of words, come last.
+    """
     if query.isascii():
         return terms
     text, found = folded(query.lower()), list(terms[:1])
@@ -149,7 +152,7 @@ def _unspaced_words(query: str, terms: Sequence[Term]) -> Sequence[Term]:
             found[-1] = Term(typed=joined, matched=joined, field=term.field)
         else:
             found.append(term)
-    return found
+    return sorted(found, key=lambda term: len(term.typed) == 2 and is_unspaced(term.typed))
 
 
 def _as_typed(query: str, terms: Sequence[Term]) -> Sequence[Term]:

@@ -61,11 +61,13 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
         order: The rows, best first.
         confidence: The highest confidence of each row for any text, 0…1.
         text: The place of that text, by row.
+        firsts: The rows that fit a step best; none if there is only one text.
     """
 
     order: Sequence[int]
     confidence: Mapping[int, float]
     text: Mapping[int, int]
+    firsts: frozenset[int] = frozenset()
 
 
 def texts_of_task(text: str) -> list[str]:
@@ -120,6 +122,7 @@ def merge(found: Sequence[Iterable[tuple[int, float]]]) -> Merged:
         order=sorted(best, key=lambda row: (row not in firsts, best[row], row)),
         confidence={row: -lowest for row, (lowest, _, _) in best.items()},
         text={row: number for row, (_, _, number) in best.items()},
+        firsts=frozenset(firsts),
     )
 
 

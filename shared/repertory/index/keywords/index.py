@@ -254,6 +254,12 @@ class KeywordIndex:
             allowed[places] = columns.allowed(rows[places] - part.start, where)
         return allowed
 
+    def has_any(self, where: Filter) -> bool:
+        """Whether a filter allows an item."""
+        return any(
+            bool(part.segment.columns.allowed(part.left(), where).any()) for part in self.parts
+        )
+
     def divided(self, rows: NDArray[np.integer]) -> Sequence[tuple[Part, RowPlaces]]:
         """The parts that contain some rows, each with the positions of its rows among them."""
         return self._parts.divided(rows)

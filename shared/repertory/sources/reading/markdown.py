@@ -125,12 +125,17 @@ def _is_no_row(line: str) -> bool:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines at a text's start, with marks of boxes and the header of AsciiDoc as empty ones."""
+    """The lines at a text's start.
+
+    Marks of boxes, lists of attributes and the header of AsciiDoc are empty lines.
+    """
     is_header = False
     for line in text[:_HEAD_SIZE].split("\n"):
         if not line.strip() or fences.after("", line):
             is_header = False
-        yield "" if is_header or line.lstrip().startswith(":::") else line
+        bare = line.strip()
+        is_mark = bare.startswith(":::") or (bare.startswith("{:") and bare.endswith("}"))
+        yield "" if is_header or is_mark else line
         is_header |= line.startswith("= ")
 
 
