@@ -213,13 +213,15 @@ def test_degraded_searches_do_not_count_as_searches_without_results() -> None:
 
 
 def test_a_query_that_other_searches_answered_needs_no_new_skill() -> None:
-    """A filter or a threshold excluded the items; items that are gone do not count."""
+    """A filter or a threshold excluded the items; weak hits and deleted items do not count."""
     events = [search("deploy"), search("deploy", "z", "b", ago=5), search("photo")]
     by_query = {one.queries[0]: one for one in reported([*events], *CATALOGUE).unanswered}
     assert by_query["deploy"].items == ["b"]
     assert by_query["deploy"].advice.startswith("The same query found b with other filters")
-    gone = reported([*events], *CATALOGUE[2:]).unanswered
-    assert {one.advice for one in gone} == {by_query["photo"].advice}
+    weak = [events[0], replace(events[1], confidence=0.2), events[2]]
+    for history, items in ((events, CATALOGUE[2:]), (weak, CATALOGUE)):
+        found = reported([*history], *items).unanswered
+        assert {one.advice for one in found} == {by_query["photo"].advice}
 
 
 def test_slow_searches_and_durations_are_reported() -> None:

@@ -144,9 +144,11 @@ class SearchEngine:
         query = task.query
         if not hits and len(self.keywords) and not self.keywords.has_any(query.where):
             yield ALL_FILTERED_OUT
-        firsts = task.merged.firsts.intersection(task.reaching(query.threshold))
+        firsts = task.merged.firsts
         if len(firsts) > query.limit:
-            yield about_steps(len(firsts) - query.limit, query.limit)
+            left_out = len(firsts.intersection(task.reaching(query.threshold))) - query.limit
+            if left_out > 0:
+                yield about_steps(left_out, query.limit)
 
     def _closest(self, task: Task, hits: Sequence[Hit]) -> int | None:
         """The row of the best item below the threshold that was not inferred; None if none."""

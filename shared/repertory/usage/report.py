@@ -10,6 +10,7 @@ from msgspec.structs import fields, replace
 from repertory.catalogue.item import Kind
 from repertory.catalogue.likeness import likenesses
 from repertory.index.keywords.document import Entry
+from repertory.search.inference import DEFAULT_THRESHOLD
 from repertory.text import ago
 from repertory.usage import similar_items
 from repertory.usage.clusters import Cluster, clusters
@@ -58,7 +59,11 @@ def report(
     ]
     slow = [one for one in searches if one.search.ms >= SLOW_MS]
     found = Counter(item for one in searches for item in one.search.named)
-    answers = {one.search.digest: one.search.hits for one in searches if one.search.hits}
+    answers = {
+        one.search.digest: one.search.hits
+        for one in searches
+        if one.search.hits and one.search.confidence >= DEFAULT_THRESHOLD
+    }
     lists: dict[str, list[SearchFinding] | list[ItemFinding] | list[StaleSource]] = {
         "unanswered": [_unanswered(one, known, answers) for one in clusters(empty)],
         "unused": [_unused(one, known) for one in clusters(unused)],
@@ -136,7 +141,7 @@ def _unanswered(
         return _searches(
             cluster,
             [*hits][:MAX_ITEMS],
-            f"The same query found {next(iter(hits))} with other filters, with a lower threshold "
+            f"The same query found {next(iter(hits))} with other filters, with the usual threshold "
             "or at another time.",
         )
     return _searches(cluster, [], "Write a skill or add a source for this, if callers need it.")
