@@ -1,7 +1,7 @@
 """The queue on Celery and Redis, and how a worker gathers waiting jobs into a batch."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest.mock import Mock
 
@@ -20,6 +20,7 @@ from repertory.indexing.celery_queue import (
     redis_key,
 )
 from repertory.indexing.job import MAX_ITEMS, Job, QueueName, job_of
+from repertory.indexing.pace import MIN_TEXTS
 from repertory.values import NAMESPACE
 from repertory_worker.process import WorkerProcess
 from repertory_worker.waiting_tasks import waiting_beside
@@ -49,6 +50,32 @@ def broker(redis_server: RedisProcess) -> Iterator[Connection]:
     """The connection on which a worker gathers jobs."""
     with celery_app(redis_server.url).connection_for_read() as connection:
         yield connection
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """The parts of a worker process: a writer and a queue that do nothing."""
+    made = Mock()
+    made.coordination.failures = MemoryFailures()
+    monkeypatch.setattr("repertory_worker.process.Parts", lambda *_: made)
+    return made
+
+
+Take = Callable[[Job, QueueName], WorkerProcess]
+
+
+@pytest.fixture
+def take(redis_server: RedisProcess) -> Take:
+    """Lets a worker process do a job whose message has the tag ``tag``."""
+    settings = Mock()
+    settings.values.namespace = NAMESPACE
+
+    def run(job: Job, queue_name: QueueName) -> WorkerProcess:
+        worker = WorkerProcess(settings, celery_app(redis_server.url), QUEUES)
+        worker.write(json.dumps(job.plain()), queue_name, "tag")
+        return worker
+
+    return run
 
 
 def test_repeated_requests_do_not_pile_up(queue: CeleryQueue) -> None:
@@ -199,27 +226,30 @@ def test_a_renewed_job_is_not_delivered_again(
     assert RedisServer(redis_server.url).client.zcard("repertory:unacked_index") == 0
 
 
-def test_all_jobs_of_a_batch_are_renewed(
-    queue: CeleryQueue, redis_server: RedisProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_jobs_of_a_batch_are_renewed(queue: CeleryQueue, parts: Mock, take: Take) -> None:
     """Otherwise another worker would do the gathered jobs again while a batch lasts."""
-    parts, settings = Mock(), Mock()
-    parts.coordination.failures = MemoryFailures()
-    settings.values.namespace = NAMESPACE
-    monkeypatch.setattr("repertory_worker.process.Parts", lambda *_: parts)
     renewed: list[set[str]] = []
     parts.queue().renew = lambda tags: renewed.append({*tags})
     for number in (1, 2):
         queue.submit(job_with(number), QueueName.SAVES)
-    worker = WorkerProcess(settings, celery_app(redis_server.url), QUEUES)
-    text = json.dumps(job_with(3).plain())
-
-    worker.write(text, QueueName.SAVES, "tag")
+    worker = take(job_with(3), QueueName.SAVES)
     [tags] = renewed
     assert (len(tags), "tag" in tags) == (3, True)
     assert (queue.waiting()["saves"], queue.taken()) == (0, 0)
     worker._renew()
     assert renewed[1] == set()  # nothing is renewed once it is done
+
+
+def test_a_batch_of_a_build_is_bounded(queue: CeleryQueue, parts: Mock, take: Take) -> None:
+    """The other jobs stay in the queue for other workers, and so do delayed jobs."""
+    waiting: list[int] = []
+    parts.writer().write = lambda _: waiting.append(queue.waiting()["builds"])
+    queue.submit(job_with(1), QueueName.BUILDS, delay=600.0)
+    for number in range(2, MIN_TEXTS + 6):
+        queue.submit(job_with(number), QueueName.BUILDS)
+    take(job_with(MIN_TEXTS + 6), QueueName.BUILDS)
+    assert waiting == [1 + 5]
+    assert queue.waiting()["builds"] == 1 + 5
 
 
 def test_a_foreign_message_is_passed_on_unchanged(broker: Connection) -> None:

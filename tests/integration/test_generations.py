@@ -4,7 +4,7 @@ import pytest
 from typing_extensions import override
 
 from repertory.coordination.deltas import REMOVED
-from repertory.errors import StoreError
+from repertory.errors import StoreBusyError, StoreError
 from repertory.indexing import generations as module
 from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.generations import (
@@ -141,6 +141,28 @@ def test_a_generation_that_another_project_searches_is_kept(
     assert team.store.alias("repertory_of_another_project") == older
     team.store.set_alias("repertory_of_another_project", team.active)
     generations.retire_now()
+    assert team.store.collections() == [team.active]
+
+
+def test_a_collection_is_dropped_with_its_snapshot_and_deltas(
+    team: SteeredTeam, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A collection that another process has open keeps them."""
+    generations, older = of_the_team(team, inbox), f"{team.active}7"
+    snapshots = team.coordination.snapshots
+    team.store.create(older, 1).close()
+    snapshots.save(older, b"words", {})
+    team.deltas.announce(older, {"team/a": REMOVED})
+
+    def is_open(_: str) -> None:
+        raise StoreBusyError("It is open.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(team.store, "drop", is_open)
+        generations.drop(older)
+    assert (snapshots.load(older) is None, team.deltas.length(older)) == (False, 1)
+    generations.drop(older)
+    assert (snapshots.load(older) is None, team.deltas.length(older)) == (True, 0)
     assert team.store.collections() == [team.active]
 
 

@@ -282,6 +282,22 @@ def test_a_save_waits_only_for_a_small_part_of_a_build(place: Place) -> None:
     assert queue.waiting() == {"saves": 0, "builds": waiting - 1}
 
 
+def test_a_snapshot_is_dropped_before_a_write(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed during the write leaves no snapshot that lacks its items."""
+    place.snapshots.error = None
+    place.snapshots.save(place.collection, b"older", {})
+    found = []
+    monkeypatch.setattr(
+        place.writer, "write", lambda _: found.append(place.snapshots.load(place.collection))
+    )
+    queue = InProcessQueue(place.writer, place.coordination)
+    queue.submit(place.job("b"), QueueName.SAVES)
+    assert queue.work()
+    assert found == [None]
+
+
 def test_a_snapshot_stored_during_a_write_is_dropped(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

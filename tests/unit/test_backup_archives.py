@@ -160,6 +160,20 @@ def test_an_alias_of_an_empty_collection_is_not_restored(archive: Path, tmp_path
     assert new.store.aliases() == {"repertory_0123456789abcdef": NAME}
 
 
+def test_a_restored_collection_inherits_nothing_of_an_earlier_one(
+    archive: Path, tmp_path: Path
+) -> None:
+    """A snapshot and announcements of a dropped collection with its name describe other items."""
+    new = parts(tmp_path / "second")
+    snapshots, deltas = new.coordination.snapshots, new.coordination.deltas
+    snapshots.save(NAME, b"older", {})
+    deltas.announce(NAME, {"older": "1"})
+    assert (snapshots.load(NAME) is None, deltas.length(NAME)) == (False, 1)
+    with Archive(archive) as found:
+        restore(new, found, silent)
+    assert (snapshots.load(NAME), deltas.length(NAME)) == (None, 0)
+
+
 def test_a_restore_needs_room_on_the_disk(
     archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

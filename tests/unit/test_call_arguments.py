@@ -222,15 +222,26 @@ def test_unique_items_take_linear_time() -> None:
         ({"a": b"x"}, "cannot be written as JSON"),
         ({"a": 10**5_000}, "cannot be written as JSON"),
         ({"a": "x" * 1_000_000}, "more than 1,000,000 bytes"),
+        ({"a": "é" * 600_000}, "more than 1,000,000 bytes"),
         ({"a": json.loads("[" * 70 + "]" * 70)}, "more than 64 levels deep"),
         ({"a": json.loads("[" * 900 + "]" * 900)}, "more than 64 levels deep"),
     ],
-    ids=["object", "nan", "surrogate", "bytes", "number", "large", "deep", "deeper"],
+    ids=["object", "nan", "surrogate", "bytes", "number", "large", "wide", "deep", "deeper"],
 )
 def test_values_that_are_not_json_are_rejected(arguments: dict[str, Any], words: str) -> None:
     """They are rejected before validation, as are large and deeply nested values."""
     with pytest.raises(ArgumentsError, match=words):
         as_json(arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"a": "x" * (1_000_000 - len('{"a": ""}'))}, {"a": json.loads("[" * 63 + "]" * 63)}],
+    ids=["large", "deep"],
+)
+def test_arguments_at_a_limit_are_accepted(arguments: dict[str, Any]) -> None:
+    """They have exactly the largest size or depth."""
+    assert as_json(arguments) == arguments
 
 
 JSON = st.recursive(

@@ -14,7 +14,7 @@ from repertory.settings import load
 from tests.support.at_once import answers_at_once
 from tests.support.builders import write
 
-# Creates 20 keys, and prints their tokens.
+# Creates 20 keys, revokes every second one, and prints the tokens of the others.
 CREATE = """
 import sys
 from pathlib import Path
@@ -22,8 +22,10 @@ from repertory.keys import Keys, Scope
 path, name = sys.argv[1:]
 print("ready", flush=True)
 sys.stdin.readline()
-for number in range(20):
+for number in range(10):
     print(Keys(Path(path)).create(f"{name}{number}", Scope.READ))
+    Keys(Path(path)).create(f"{name}{number}-revoked", Scope.READ)
+    Keys(Path(path)).revoke(f"{name}{number}-revoked")
 """
 
 
@@ -142,9 +144,22 @@ def test_concurrent_changes_keep_all_keys(path: Path) -> None:
     """Processes that change the file at the same time do not overwrite each other."""
     commands = [[sys.executable, "-c", CREATE, str(path), name] for name in ("a", "b", "c")]
     tokens = " ".join(answers_at_once(commands)).split()
-    assert len({*tokens}) == 60
+    assert len({*tokens}) == 30
     keys = Keys(path)
     assert all(scopes(keys, token) for token in tokens)
+    assert len(keys.list()) == 30
+
+
+def test_the_number_of_keys_is_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another key can be created once one is revoked."""
+    monkeypatch.setattr("repertory.keys.MAX_KEYS", 2)
+    keys = Keys(path)
+    keys.create("a", Scope.READ)
+    keys.create("b", Scope.READ)
+    with pytest.raises(UsageError, match="revoke some"):
+        keys.create("c", Scope.READ)
+    keys.revoke("a")
+    keys.create("c", Scope.READ)
 
 
 def test_each_index_directory_has_its_own_keys(tmp_path: Path) -> None:

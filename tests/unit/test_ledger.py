@@ -263,6 +263,15 @@ def test_a_batch_is_returned_again_until_it_is_sent(ledger: Ledger) -> None:
 
 
 @pytest.mark.usefixtures("few")
+def test_a_change_of_up_to_a_maximum_counts_as_saves(ledger: Ledger) -> None:
+    """A removal counts as well."""
+    ledger.queue([A, B], [C.id])
+    assert not ledger.has_backlog
+    ledger.queue([A, B, skill("d")], [C.id])
+    assert ledger.has_backlog
+
+
+@pytest.mark.usefixtures("few")
 def test_a_save_does_not_wait_for_other_items(ledger: Ledger) -> None:
     """It has its own window, even if the item was already waiting in a build."""
     items = [skill(f"s{number}") for number in range(30)]
