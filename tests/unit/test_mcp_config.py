@@ -214,10 +214,12 @@ def test_opencode_files_are_read(tmp_path: Path) -> None:
           "oauth": {}},
   "preset": {"enabled": true},
   "bad": {"type": "local", "command": []},
+  "key": {"type": "remote", "url": "https://x/mcp", "headers": {"K": "{file:~/.key}"}},
   "off": {"type": "local", "command": ["x"], "enabled": false}}}""",
     )
-    assert set(servers) == {"notes", "far", "bad"}
+    assert set(servers) == {"notes", "far", "bad", "key"}
     notes, far = servers["notes"], servers["far"]
+    assert "{file:…} is not supported" in servers["key"].fault
     assert (notes.command, notes.args, notes.env) == ("npx", ("-y", "notes"), {"A": "${B}"})
     assert (notes.timeout, far.fault) == (5.0, "")
     assert (far.transport, far.headers) == (Transport.HTTP, {"K": "Key ${K}"})

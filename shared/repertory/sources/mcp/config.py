@@ -300,6 +300,8 @@ def _read_entry(
         codex = msgspec.convert(raw, _CodexEntry)
         if entry.disabled or not entry.enabled:
             return None
+        if _OPENCODE in _tables(path) and "{file:" in str(raw):
+            raise ValueError("a reference {file:…} is not supported; use {env:…}")
         server = _server(path, name, entry, codex)
         return msgspec.structs.replace(server, workspace=str(workspace))
     except ValueError as exc:  # msgspec.ValidationError is a subclass and quotes no values
