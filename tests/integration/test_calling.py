@@ -238,11 +238,18 @@ def test_a_server_killed_between_calls_is_restarted(line: Line) -> None:
 
 
 def test_a_changed_configuration_starts_another_session(line: Line) -> None:
-    """The process of the old session exits."""
+    """The old session ends after its pending calls, and the new one is kept."""
     before = line.text("process")
-    line.server = stdio("raw.py", "callee", COLOUR="blue")
-    assert line.text("colour") == "blue"
-    until(lambda: not is_running(before))
+    old = line.sessions._sessions["lab"]
+    with ThreadPoolExecutor(1) as threads:
+        slow = threads.submit(line.text, "wait", {"seconds": 1.5})
+        until(lambda: old._pending_calls == 1)
+        line.server = stdio("raw.py", "callee", COLOUR="blue")
+        assert line.text("colour") == "blue"
+        after = line.text("process")
+        assert slow.result() == "done"
+    until(lambda: not is_running(before) and old._ended.is_set())
+    assert line.text("process") == after
 
 
 def test_an_unused_session_is_closed(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 from kombu import Connection, Message, Queue
 
 from repertory.catalogue.item import Item, Kind
+from repertory.catalogue.views import RECIPE
 from repertory.coordination.failures import MemoryFailures
 from repertory.coordination.redis_server import RedisServer
 from repertory.errors import ConfigurationError, StoreError
@@ -250,6 +251,15 @@ def test_a_batch_of_a_build_is_bounded(queue: CeleryQueue, parts: Mock, take: Ta
     take(job_with(MIN_TEXTS + 6), QueueName.BUILDS)
     assert waiting == [1 + 5]
     assert queue.waiting()["builds"] == 1 + 5
+
+
+def test_a_request_of_an_older_release_is_ignored(redis_server: RedisProcess, parts: Mock) -> None:
+    """A watch service of that release would get a collection that it cannot use."""
+    worker = WorkerProcess(Mock(), celery_app(redis_server.url), QUEUES)
+    worker.begin("0123456789abcdef", None, RECIPE - 1, "tag")
+    parts.writer().begin.assert_not_called()
+    worker.begin("0123456789abcdef", None, RECIPE, "tag")
+    parts.writer().begin.assert_called_once()
 
 
 def test_a_foreign_message_is_passed_on_unchanged(broker: Connection) -> None:

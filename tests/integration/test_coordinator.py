@@ -1,6 +1,7 @@
 """The coordinator when jobs, stores and clocks misbehave."""
 
 from itertools import pairwise
+from unittest.mock import Mock, PropertyMock
 
 import msgspec
 import pytest
@@ -652,4 +653,23 @@ def test_a_first_index_is_published_before_it_can_be_searched_fast(
     monkeypatch.setattr(EdgeCollection, "is_ready", lambda _: False)
     team = steer(Folder("team", "a"))
     team.work()
+    assert team.indexed() == {"team/a"}
+
+
+def test_a_first_index_is_not_opened_once_the_lease_has_ended(
+    steer: Steer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease may end while a tick runs."""
+    team = steer(Folder("team", "a"))
+    while team.queue.jobs:
+        team.queue.deliver(0)
+    held = [True]
+    lease = Mock()
+    type(lease).is_held = PropertyMock(side_effect=lambda: bool(held and held.pop()))
+    with monkeypatch.context() as patch:
+        patch.setattr(team.coordinator, "_lease", lease)
+        team.tick()
+    assert not held
+    assert team.active == ""
+    team.tick()
     assert team.indexed() == {"team/a"}

@@ -425,7 +425,15 @@ def test_no_process_stores_a_snapshot_between_its_drop_and_the_write(
     queue = InProcessQueue(place.writer, place.coordination)
     job = Job(id="2", collection=place.collection, revision=2, items=(skill("b"),))
     queue.submit(job, QueueName.SAVES)
-    dropped = FileSnapshots.drop
+    dropped, write = FileSnapshots.drop, place.writer.write
     monkeypatch.setattr(FileSnapshots, "drop", drop)
+    found = []
+
+    def writing(todo: Sequence[Job]) -> None:
+        found.append(place.snapshots.load(place.collection))
+        write(todo)
+
+    monkeypatch.setattr(place.writer, "write", writing)
     assert queue.work()
+    assert found == [None]
     assert searched() == {"team/a", "team/b"}
