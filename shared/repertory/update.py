@@ -29,7 +29,7 @@ from repertory.workspace import Indexed
 # How long a command waits for a process that took the index after everything was written. A search
 # has ended by then; a server that has just started keeps the index.
 TAKEN_TIMEOUT_S = 2.5
-MAX_NOTICE_LENGTH = 160  # characters of a notice about the model
+MAX_NOTICE_LENGTH = 200  # characters of a notice about the model
 MIN_WRITING = 1 / 3  # share of the budget reserved for writing once all files are read
 # Items written between two checks of the budget: those with texts to embed, and items in all.
 # Opening and flushing a collection takes as long as writing hundreds of already embedded items.

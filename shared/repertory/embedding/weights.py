@@ -276,7 +276,8 @@ def _try_hub(
         download(repository, form, folder, progress)
         reason = ""
     except WeightsUnavailableError as exc:
-        reason = f"the hub did not provide its files: {exc}"
+        why = str(exc).removeprefix(f"{repository}: ")  # the notice names it already
+        reason = f"the hub did not provide its files: {why}"
     with contextlib.suppress(OSError):
         if reason and not is_needed:
             write_atomically(failure, reason.encode())
