@@ -26,6 +26,6 @@ if not TYPE_CHECKING:  # with it, type checkers accept names that do not exist
         """Import the interface at its first use, because the command line does not need it."""
         if name not in __all__:
             raise AttributeError(f"module 'repertory' has no attribute {name!r}")
-        from repertory import api  # noqa: PLC0415 - see above
+        from repertory import api  # noqa: PLC0415 - slow to import
 
         return getattr(api, "open_directory" if name == "open" else name)

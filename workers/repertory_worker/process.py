@@ -299,11 +299,14 @@ class WorkerProcess:
         """Load the writer's engine unless it is loaded; whether it is loaded now."""
         try:
             engine = self._writer.engine
+            error = ""
             if isinstance(engine, WordsEngine):
-                raise StoreError(f"Only keywords are indexed: {engine.reason}")
-        except StoreError as error:
-            _log.warning("model_unavailable", extra={"error": str(error)})
-            self._errors["model"] = str(error)
+                error = f"Only keywords are indexed: {engine.reason}"
+        except StoreError as unavailable:
+            error = str(unavailable)
+        if error:
+            _log.warning("model_unavailable", extra={"error": error})
+            self._errors["model"] = error
             return False
         self._errors.pop("model", None)
         if engine is not self._engine:

@@ -118,6 +118,7 @@ def _broker(redis_url: str) -> tuple[str, dict[str, Any] | None]:
     and with the workers' transport it does not use TLS because of the URL alone.
     """
     parts = urlsplit(redis_url)
+    # The client's parser has no types.
     options: Mapping[str, Any] = parse_url(redis_url)  # type: ignore[no-untyped-call]
     url = parts._replace(path=f"/{options.get('db', 0)}", query="").geturl()
     given = {name: value for name, value in options.items() if name.startswith("ssl_")}
