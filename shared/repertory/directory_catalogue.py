@@ -94,7 +94,7 @@ class DirectoryCatalogue:
         elif self._settings.sources:
             found = self._configured()
         else:
-            found = discover(self._directory, Path.home())
+            found = discover(self._directory, Path.home(), self._settings.variables)
         entries, withheld = list(found.entries), list(found.withheld)
         for one in self._added:
             entry = self._prepared(one.entry)
@@ -292,7 +292,9 @@ class DirectoryCatalogue:
             paths += files_to_trust(entry, self._settings.base) or ()
         for one in settings.added:
             paths += declarations(self._prepared(one.entry), self._settings.base)
-        return paths if settings.sources else paths + places(self._directory, Path.home())
+        if settings.sources:
+            return paths
+        return paths + places(self._directory, Path.home(), settings.variables)
 
     def files_of(self, entry: Mapping[str, Any]) -> set[Path]:
         """The files that define an entry's sources, without links."""

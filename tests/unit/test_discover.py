@@ -73,6 +73,36 @@ def test_the_configurations_of_hosts_in_a_home_are_found(
     assert by_type(discover(project, home).entries, "mcp") == [{"type": "mcp", "config": str(file)}]
 
 
+def test_folders_of_the_home_that_variables_move_are_found(tmp_path: Path) -> None:
+    """Hosts use them instead of the usual ones. Usual configurations are found as well."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    project.mkdir()
+    moved = {
+        "XDG_CONFIG_HOME": tmp_path / "config",
+        "CLAUDE_CONFIG_DIR": tmp_path / "claude",
+        "CODEX_HOME": tmp_path / "codex",
+    }
+    files = {write(home / ".config" / "goose" / "config.yaml", "")}
+    for host in HOSTS:
+        machine = Machine(System.LINUX, home, project, {k: str(v) for k, v in moved.items()})
+        files.add(write(host.places[Scope.USER].file(machine), ""))
+    skills = [
+        moved["XDG_CONFIG_HOME"] / "opencode" / "skills",
+        moved["CLAUDE_CONFIG_DIR"] / "skills",
+        moved["CODEX_HOME"] / "prompts",
+    ]
+    usual = home / ".claude" / "skills"
+    for folder in (*skills, usual):
+        write(folder / "a" / "SKILL.md", "---\nname: a\ndescription: Does a.\n---\n")
+    found = discover(project, home, {name: str(path) for name, path in moved.items()}).entries
+    assert {entry["config"] for entry in by_type(found, "mcp")} == set(map(str, files))
+    paths = {entry["path"] for entry in found if "path" in entry}
+    assert paths == {str(project), *map(str, skills)}
+    assert {"user-config-opencode", "user-claude"} < {entry.get("name") for entry in found}
+    relative = discover(project, home, dict.fromkeys(moved, "config")).entries
+    assert {entry["path"] for entry in by_type(relative, "skills")} == {str(usual)}
+
+
 @pytest.mark.parametrize(
     "host", [host for host in HOSTS if Scope.PROJECT in host.places], ids=lambda host: host.id
 )
@@ -81,6 +111,8 @@ def test_the_configurations_of_hosts_in_a_project_are_found(tmp_path: Path, host
     place = host.places[Scope.PROJECT]
     paths = {place.file(Machine(System.LINUX, tmp_path, tmp_path, {}))}
     paths |= {path.with_name(name) for path in paths for name in place.files}
+    if host.id == "opencode":
+        paths |= {tmp_path / ".opencode" / path.name for path in paths}
     for file in paths:
         data = with_entry(b"", host.syntax, (host.servers, "notes"), host.local(["notes", "-v"]))
         write(file, data.decode())

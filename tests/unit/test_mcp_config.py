@@ -83,10 +83,13 @@ def test_the_top_level_servers_of_the_claude_user_file_are_read(tmp_path: Path) 
 def test_cursor_addresses_may_have_any_spelling_of_a_type(
     tmp_path: Path, kind: str | None, transport: Transport
 ) -> None:
-    """An address without a type uses streamable HTTP."""
-    entry = {"type": kind, "url": "https://x/mcp", "auth": {"CLIENT_ID": "${env:ID}"}}
+    """An address without a type uses streamable HTTP. Cursor has its own keys for a client."""
+    client = {"CLIENT_ID": "${env:ID}", "CLIENT_SECRET": "${env:S}", "scopes": ["read"]}
+    entry = {"type": kind, "url": "https://x/mcp", "auth": client}
     text = json.dumps({"mcpServers": {"a": entry}})
-    assert read(tmp_path / ".cursor/mcp.json", text)["a"].transport is transport
+    server = read(tmp_path / ".cursor/mcp.json", text)["a"]
+    assert server.transport is transport
+    assert server.oauth == OAuthClient(client_id="${env:ID}", client_secret="${env:S}")
 
 
 def test_cursor_commands_may_have_an_env_file_and_a_working_directory(tmp_path: Path) -> None:
@@ -122,7 +125,7 @@ def test_codex_commands_are_read(tmp_path: Path) -> None:
         """[mcp_servers.gh]
 command = "npx"            # or url = "https://…"
 args = ["-y", "…"]
-env_vars = ["GITHUB_TOKEN"]
+env_vars = ["GITHUB_TOKEN", {name = "HOST", source = "local"}]
 bearer_token_env_var = "GITHUB_TOKEN"
 http_headers = {}          # also env_http_headers
 enabled = true
@@ -132,7 +135,7 @@ tool_timeout_sec = 60.0
 """,
     )["gh"]
     assert (server.transport, server.command, server.args) == (Transport.STDIO, "npx", ("-y", "…"))
-    assert server.env_names == ("GITHUB_TOKEN",)
+    assert server.env_names == ("GITHUB_TOKEN", "HOST")
     assert (server.include, server.timeout, server.call_timeout) == ((), 10.0, 60.0)
 
 
@@ -178,14 +181,15 @@ def test_gemini_files_are_read(tmp_path: Path) -> None:
 
 
 def test_windsurf_and_cline_files_are_read(tmp_path: Path) -> None:
-    """Windsurf writes ``serverUrl``, and Cline a timeout in seconds."""
+    """Windsurf writes ``serverUrl``, Cline a timeout in seconds; both can disable tools."""
     servers = read(
         tmp_path / "mcp_config.json",
         """{"mcpServers": {"web": {"serverUrl": "https://x/mcp"},
-                           "local": {"command": "a", "timeout": 60}}}""",
+                           "local": {"command": "a", "timeout": 60,
+                                     "disabledTools": ["drop"]}}}""",
     )
     assert (servers["web"].transport, servers["web"].url) == (Transport.HTTP, "https://x/mcp")
-    assert servers["local"].timeout == 60.0
+    assert (servers["local"].timeout, servers["local"].exclude) == (60.0, ("drop",))
 
 
 def test_zed_files_are_read(tmp_path: Path) -> None:
@@ -196,11 +200,16 @@ def test_zed_files_are_read(tmp_path: Path) -> None:
 {"theme": "One", "context_servers": {
   "notes": {"source": "custom", "command": "notes", "args": ["-v"], "env": {"A": "b"}},
   "postgres": {"source": "extension", "enabled": true, "settings": {"url": "x"}},
+  "older": {"command": {"path": "notes", "args": ["-v"], "env": {"A": "b"}}, "settings": {}},
+  "bare": {"command": {"path": "notes", "env": null}},
+  "older_extension": {"command": null, "settings": {}},
   "off": {"command": "x", "enabled": false},}}""",
     )
-    assert list(servers) == ["notes"]
-    notes = servers["notes"]
-    assert (notes.command, notes.args, notes.env) == ("notes", ("-v",), {"A": "b"})
+    assert list(servers) == ["notes", "older", "bare"]
+    for notes in (servers["notes"], servers["older"]):
+        assert (notes.command, notes.args, notes.env) == ("notes", ("-v",), {"A": "b"})
+    bare = servers["bare"]
+    assert (bare.fault, bare.command, bare.args, bare.env) == ("", "notes", (), {})
 
 
 def test_opencode_files_are_read(tmp_path: Path) -> None:
@@ -224,6 +233,33 @@ def test_opencode_files_are_read(tmp_path: Path) -> None:
     assert (notes.timeout, far.fault) == (5.0, "")
     assert (far.transport, far.headers) == (Transport.HTTP, {"K": "Key ${K}"})
     assert "opencode.jsonc:7: " in servers["bad"].fault
+
+
+def test_opencode_2_files_are_read(tmp_path: Path) -> None:
+    """Servers are under ``servers``, which may also be the name of a server of opencode 1."""
+    servers = read(
+        tmp_path / "opencode.json",
+        """{"mcp": {
+  "timeout": {"startup": 5000},
+  "old": {"type": "local", "command": ["old"]},
+  "servers": {
+    "notes": {"type": "local", "command": ["npx", "notes"], "environment": {"A": "{env:B}"},
+              "timeout": {"startup": 5000, "catalog": 2500, "execution": 60000}},
+    "far": {"type": "remote", "url": "https://x/mcp",
+            "oauth": {"client_id": "me", "client_secret": "{env:S}", "callback_port": 8080}},
+    "off": {"type": "local", "command": ["x"], "disabled": true},
+    "bad": {"type": "local", "command": []}}}}""",
+    )
+    assert set(servers) == {"old", "notes", "far", "bad"}
+    notes = servers["notes"]
+    assert (notes.command, notes.args, notes.env) == ("npx", ("notes",), {"A": "${B}"})
+    assert (notes.fault, notes.timeout) == ("", 7.5)
+    client = OAuthClient(client_id="me", client_secret="${S}", callback_port=8080)
+    assert servers["far"].oauth == client
+    assert "opencode.json:10: " in servers["bad"].fault
+
+    text = '{"mcp": {"servers": {"type": "local", "command": ["x"]}}}'
+    assert list(read(tmp_path / "opencode.json", text)) == ["servers"]
 
 
 def test_goose_files_are_read(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def init(
         raise UsageError(f"{file} exists already; --force overwrites it.")
     if path is None and not file.exists():
         _check_above(flags, folder)
-    entries = discover(folder, Path.home()).entries
+    entries = discover(folder, Path.home(), os.environ).entries
     text = configuration(entries, folder, Path.home())
     data = write(file, text)
     sources = counted(len(entries), "source")

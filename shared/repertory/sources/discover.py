@@ -38,6 +38,8 @@ PROJECT_CONFIGURATIONS = (
     ".zed/settings.json",
     "opencode.json",
     "opencode.jsonc",
+    ".opencode/opencode.json",
+    ".opencode/opencode.jsonc",
 )
 HOME_CONFIGURATIONS = (
     ".claude.json",
@@ -76,6 +78,14 @@ HOME_FOLDERS = {
     ),
     "gemini-commands": (".gemini/commands", ".gemini/extensions"),
 }
+# The variables that move a folder of the home, which ``.claude.json`` then follows.
+_MOVED = {
+    ".config": "XDG_CONFIG_HOME",
+    ".claude": "CLAUDE_CONFIG_DIR",
+    ".claude.json": "CLAUDE_CONFIG_DIR",
+    ".codex": "CODEX_HOME",
+}
+_NO_VARIABLES: Mapping[str, str] = {}
 _JSON = ".json"
 PEEK_SIZE = 1 << 16  # bytes read of a JSON file to see whether it lists tools
 _NAMES = ("procedures", "tool-files", "documents")  # of the sources that read a whole project
@@ -132,18 +142,21 @@ class _Folder(msgspec.Struct, frozen=True):
         return {"type": self.type, "name": self.name, "path": str(self.path)}
 
 
-def discover(root: Path, home: Path | None = None) -> Discovery:
+def discover(
+    root: Path, home: Path | None = None, environment: Mapping[str, str] = _NO_VARIABLES
+) -> Discovery:
     """Find the sources of a folder.
 
     Args:
         root: A project, or any folder with skills, tool files or documents. At or above a home,
             where agent hosts may start Repertory, only the known places are searched.
         home: The user's home directory; None leaves it out.
+        environment: The environment variables, which may move folders of the home.
     """
     passed: list[PassedOver] = []
     is_whole = home is None or is_project(root, home)
     anywhere = SkillFolders(name=_own_name(root), path=root, gitignore=True)
-    taken = _taken(_known(root, home), anywhere if is_whole else None, passed)
+    taken = _taken(_known(root, home, environment), anywhere if is_whole else None, passed)
     entries = [folder.entry for folder in taken if folder.base == root]
     searched: dict[str, int] = {}
     if is_whole:
@@ -156,15 +169,18 @@ def discover(root: Path, home: Path | None = None) -> Discovery:
     entries += [folder.entry for folder in taken if folder.base != root]
     entries += [
         {"type": "mcp", "config": str(path)}
-        for path in dict.fromkeys(_configurations(root, home))
+        for path in dict.fromkeys(_configurations(root, home, environment))
         if _is_there(path, stat.S_ISREG, "it is not a regular file", passed)
     ]
     return Discovery(entries, passed, searched=searched)
 
 
-def places(root: Path, home: Path | None = None) -> list[Path]:
+def places(
+    root: Path, home: Path | None = None, environment: Mapping[str, str] = _NO_VARIABLES
+) -> list[Path]:
     """List every path that ``discover`` checks by name; the paths may be missing."""
-    found = [folder.path for folder in _known(root, home)] + _configurations(root, home)
+    found = [folder.path for folder in _known(root, home, environment)]
+    found += _configurations(root, home, environment)
     return list(dict.fromkeys(found))
 
 
@@ -189,13 +205,23 @@ def _is_found_anywhere(name: str) -> bool:
     return name == SKILL_FILE or name.endswith(SUFFIX)
 
 
-def _known(root: Path, home: Path | None) -> list[_Folder]:
+def _known(root: Path, home: Path | None, environment: Mapping[str, str]) -> list[_Folder]:
     found = [_Folder("skills", _name("project", place), root, place) for place in PROJECT_ROOTS]
     found += _of_types(FOLDERS, root)
     if home:
-        found += [_Folder("skills", _name("user", place), home, place) for place in HOME_ROOTS]
-        found += _of_types(HOME_FOLDERS, home, "user-")
+        usual = [_Folder("skills", _name("user", place), home, place) for place in HOME_ROOTS]
+        usual += _of_types(HOME_FOLDERS, home, "user-")
+        for folder in usual:
+            base, place = _moved(home, folder.place, environment)
+            found.append(msgspec.structs.replace(folder, base=base, place=place))
     return found
+
+
+def _moved(home: Path, place: str, environment: Mapping[str, str]) -> tuple[Path, str]:
+    """The folder that contains a known place of the home, and the place in it."""
+    first, _, rest = place.partition("/")
+    moved = Path(environment.get(_MOVED.get(first, ""), ""))
+    return (moved, rest or first) if moved.is_absolute() else (home, place)
 
 
 def _of_types(folders: Mapping[str, Sequence[str]], base: Path, prefix: str = "") -> list[_Folder]:
@@ -207,9 +233,12 @@ def _of_types(folders: Mapping[str, Sequence[str]], base: Path, prefix: str = ""
     ]
 
 
-def _configurations(root: Path, home: Path | None) -> list[Path]:
+def _configurations(root: Path, home: Path | None, environment: Mapping[str, str]) -> list[Path]:
     found = [root / place for place in PROJECT_CONFIGURATIONS]
-    return found + [home / place for place in HOME_CONFIGURATIONS] if home else found
+    for known in HOME_CONFIGURATIONS if home else ():
+        base, place = _moved(home, known, environment)
+        found += [base / place, home / known]  # on macOS, Zed ignores the variable
+    return found
 
 
 def _taken(
@@ -280,7 +309,7 @@ def _anywhere(
 def _own_name(root: Path) -> str:
     """The name of the source of skills outside of known folders: the project's, if not in use."""
     name = Path(real_path(root)).name
-    taken = {*_NAMES, *(folder.name for folder in _known(root, root))}
+    taken = {*_NAMES, *(folder.name for folder in _known(root, root, {}))}
     return name if is_name(name) and name not in taken else "other-skills"
 
 

@@ -10,6 +10,7 @@
 | Gemini                      | .gemini/settings.json                  | mcpServers      |
 | Zed                         | zed/settings.json, .zed/settings.json  | context_servers |
 | opencode                    | opencode.json, opencode.jsonc          | mcp             |
+| opencode 2                  | the same, also in .opencode            | mcp, servers    |
 | Goose                       | goose/config.yaml                      | extensions      |
 | toolscript                  | .toolscript.json                       | mcpServers      |
 
@@ -53,9 +54,13 @@ _COMMON_KEYS: dict[str, dict[str, str]] = {  # the common names of the keys of e
     _GOOSE: {"cmd": "command", "uri": "url", "envs": "env", "env_keys": "env_vars"}
     | {"available_tools": "enabled_tools"},
 }
+_CLIENT_KEYS = {  # the common names of the keys of an OAuth client in Cursor and opencode 2
+    **{"CLIENT_ID": "clientId", "CLIENT_SECRET": "clientSecret"},
+    **{"client_id": "clientId", "client_secret": "clientSecret", "callback_port": "callbackPort"},
+}
 _PART = "servers:"  # prefix of the digest of the parts that are read from a file
 _PROJECTS = "projects"
-_HOST_FOLDERS = {".claude", ".codex", ".cursor", ".gemini", ".vscode", ".zed"}
+_HOST_FOLDERS = {".claude", ".codex", ".cursor", ".gemini", ".opencode", ".vscode", ".zed"}
 
 _TRANSPORTS = {
     "stdio": Transport.STDIO,
@@ -72,6 +77,19 @@ _OPENCODE_VARIABLE = re.compile(r"\{env:([^{}]+)\}")
 
 Scalar = str | int | float | bool | None
 Names = list[str]
+
+
+class _Limits(msgspec.Struct, frozen=True):
+    """The timeouts of a server in opencode 2, in milliseconds."""
+
+    startup: float = 30_000
+    catalog: float = 30_000  # to list its tools
+
+
+class _Variable(msgspec.Struct, frozen=True):
+    """The long form of a variable to pass on in Codex."""
+
+    name: str
 
 
 class _Entry(msgspec.Struct, frozen=True, rename="camel"):
@@ -92,7 +110,8 @@ class _Entry(msgspec.Struct, frozen=True, rename="camel"):
     disabled: bool = False
     include_tools: Names = []
     exclude_tools: Names = []
-    timeout: float | None = None  # milliseconds; see MIN_MILLISECONDS
+    disabled_tools: Names = []  # of Windsurf and Cline
+    timeout: float | _Limits | None = None  # milliseconds; see MIN_MILLISECONDS
 
     @property
     def address(self) -> str:
@@ -103,7 +122,7 @@ class _Entry(msgspec.Struct, frozen=True, rename="camel"):
 class _CodexEntry(msgspec.Struct, frozen=True):
     """The keys of a server that only Codex has."""
 
-    env_vars: Names = []
+    env_vars: list[str | _Variable] = []
     bearer_token_env_var: str = ""
     http_headers: dict[str, str] = {}
     env_http_headers: dict[str, str] = {}
@@ -193,6 +212,8 @@ def _servers(
     """Return the servers of one file by name; None for a disabled one."""
     key = next((key for key in _tables(path) if key in document), "")
     table = _table(path, document, key)
+    if key == _OPENCODE and not _is_own(key, table.get("servers")):  # opencode 2
+        table = {**table, **_table(path, table, "servers")}
     table = {name: _common(key, entry) for name, entry in table.items() if _is_own(key, entry)}
     rules = _Rules() if key == _OPENCODE else _rules(path, document)
     lines = _Lines(text)
@@ -224,7 +245,7 @@ def _is_own(key: str, entry: object) -> bool:
     """Whether an entry defines a server. Zed and Goose also list their own extensions."""
     if key not in _COMMON_KEYS or not isinstance(entry, dict):
         return True
-    return not entry.keys().isdisjoint(_TARGETS)
+    return any(entry.get(target) is not None for target in _TARGETS)
 
 
 def _common(key: str, entry: object) -> object:
@@ -236,6 +257,8 @@ def _common(key: str, entry: object) -> object:
     match entry.get("command"):
         case [command, *args]:
             entry |= {"command": command, "args": args}
+        case {"path": command, **more}:  # older versions of Zed
+            entry |= {"command": command, "args": more.get("args"), "env": more.get("env")}
     return entry
 
 
@@ -295,6 +318,8 @@ def _read_entry(
 ) -> ServerConfig | None:
     if isinstance(raw, dict):
         raw = {key: value for key, value in raw.items() if value is not None}
+        if isinstance(client := raw.get("oauth", raw.get("auth")), dict):
+            raw["oauth"] = {_CLIENT_KEYS.get(key, key): value for key, value in client.items()}
     try:
         entry = msgspec.convert(raw, _Entry)
         codex = msgspec.convert(raw, _CodexEntry)
@@ -331,13 +356,13 @@ def _server(path: Path, name: str, entry: _Entry, codex: _CodexEntry) -> ServerC
         args=tuple(str(argument) for argument in entry.args),
         env={key: _as_text(value) for key, value in entry.env.items() if value is not None},
         env_file=entry.env_file,
-        env_names=tuple(codex.env_vars),
+        env_names=tuple(one if isinstance(one, str) else one.name for one in codex.env_vars),
         cwd=entry.cwd,
         url=entry.address,
         headers=headers,
         oauth=entry.oauth if isinstance(entry.oauth, OAuthClient) else OAuthClient(),
         include=(*entry.include_tools, *codex.enabled_tools),
-        exclude=(*entry.exclude_tools, *codex.disabled_tools),
+        exclude=(*entry.exclude_tools, *entry.disabled_tools, *codex.disabled_tools),
         timeout=_timeout(entry, codex),
         call_timeout=_seconds(codex.tool_timeout_sec),
     )
@@ -356,7 +381,8 @@ def _transport(path: Path, entry: _Entry) -> Transport:
 
 
 def _timeout(entry: _Entry, codex: _CodexEntry) -> float:
-    given = entry.timeout or None
+    limits = entry.timeout
+    given = limits.startup + limits.catalog if isinstance(limits, _Limits) else limits or None
     if given is not None and given >= MIN_MILLISECONDS:
         given /= 1000
     milliseconds = codex.startup_timeout_ms
