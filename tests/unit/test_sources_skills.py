@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from repertory.catalogue.item import Kind
+from repertory.formats.skill_text import front_matter
 from repertory.skill_discovery.extraction import (
     extract_builtin_skill_text,
     extract_markdown_skill_text,
@@ -72,6 +73,27 @@ def test_a_skill_folder_becomes_an_item(tmp_path: Path) -> None:
     assert item.tags == ("office", "pdf")
     assert item.path == str(tmp_path / "office/pdf-forms/SKILL.md")
     assert item.extra == {"license": "MIT", "metadata": {"version": "1.0", "tags": "office"}}
+
+
+@pytest.mark.parametrize(
+    ("front", "description", "when"),
+    [
+        ("description: Turns keys.\nwhen_to_use: If one\n  leaks.", "Turns keys.", "If one leaks."),
+        ("description: d\nmetadata:\n  when-to-use: [a leak, an audit]", "d", "a leak; an audit"),
+        ("when_to_use: If a key leaks.", "Do it.", "If a key leaks."),
+        ("description: d\nwhen_to_use:", "d", ""),
+    ],
+)
+def test_when_to_use_ends_the_description(
+    tmp_path: Path, front: str, description: str, when: str
+) -> None:
+    """Hosts show both to the model. A served file has them apart, as written."""
+    skill(tmp_path, "a", f"name: a\n{front}")
+    [item] = scan(tmp_path).items
+    write(tmp_path / "agents" / "b.md", f"---\n{front}\n---\nDo it.")
+    [agent] = MarkdownSkills(name="agents", path=tmp_path / "agents").scan().items
+    assert [item.description, agent.description] == [f"{description} {when}".strip()] * 2
+    assert front_matter(item)["description"] == description
 
 
 def test_commas_of_any_script_separate_list_entries(tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ def front_matter(item: Item) -> dict[str, Any]:
     Fields of the format are converted to the types it requires: texts, or for ``metadata`` texts
     by name. A strict reader that finds another type refuses the skill and all skills beside it.
     """
-    found = {"name": item.name, "description": item.description, **item.extra}
+    said_apart = fields.when_to_use(item.extra)
+    description = item.description.removesuffix(said_apart).rstrip() or item.description
+    found = {"name": item.name, "description": description, **item.extra}
     nested = fields.tags({"metadata": item.extra.get("metadata")})
     own = [tag for tag in item.tags if tag not in nested]
     found |= {"tags": own} if own else {}
@@ -56,9 +58,9 @@ def defect(item: Item) -> str:
     if not (is_skill_name(item.name) and item.name.isascii()):
         name = repr(item.name[:100])
         return f"its name {name} is not lower-case letters of ASCII, digits and single hyphens"
-    if not 0 < len(item.description) <= MAX_DESCRIPTION_LENGTH:
-        return f"its description does not have 1 to {MAX_DESCRIPTION_LENGTH:,} characters"
     shown = front_matter(item)
+    if not 0 < len(shown["description"]) <= MAX_DESCRIPTION_LENGTH:
+        return f"its description does not have 1 to {MAX_DESCRIPTION_LENGTH:,} characters"
     if not 0 < len(shown.get("compatibility", " ")) <= MAX_COMPATIBILITY_LENGTH:
         return f"its compatibility does not have 1 to {MAX_COMPATIBILITY_LENGTH} characters"
     if not isinstance(shown.get("metadata", {}), dict):

@@ -8,7 +8,7 @@ from typing_extensions import override
 from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
-from repertory.sources.reading.fields import text_field
+from repertory.sources.reading.fields import text_field, when_to_use
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.markdown import described
 from repertory.sources.reading_cache import Reading
@@ -41,11 +41,12 @@ class MarkdownSkills(FolderSource):
         parsed = frontmatter.parse(text, file.path)
         if parsed.fields is None:
             return Reading(problems=parsed.problems, broken=True)
+        description = _description(parsed.fields) or described(parsed.body)
         item, wrong = self.item(
             file,
             parsed.fields,
             name=text_field(parsed.fields, "name") or _name(file.place),
-            description=_description(parsed.fields) or described(parsed.body),
+            description=f"{description} {when_to_use(parsed.fields)}".strip(),
             body=parsed.body,
         )
         problems = [*parsed.problems, *wrong]

@@ -16,7 +16,7 @@ from repertory.catalogue.skill_format import (
 )
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
-from repertory.sources.reading.fields import is_true, text_field
+from repertory.sources.reading.fields import is_true, text_field, when_to_use
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.markdown import described
 from repertory.sources.reading.walk import Walk
@@ -128,7 +128,11 @@ class SkillFolders(FolderSource):
             return Reading(problems=[*parsed.problems, problem], broken=True)
         folder = item_id.rpartition("/")[2]
         item, wrong = self.item(
-            file, parsed.fields, name=name or folder, description=description, body=parsed.body
+            file,
+            parsed.fields,
+            name=name or folder,
+            description=f"{description} {when_to_use(parsed.fields)}".rstrip(),
+            body=parsed.body,
         )
         deviations = _deviations(parsed.fields, item, folder)
         return Reading(items=[item], problems=[*parsed.problems, *wrong, *deviations])

@@ -17,6 +17,21 @@ def text_field(fields: dict[str, Any], key: str) -> str:
     return one_line(str(value))
 
 
+def when_to_use(fields: dict[str, Any]) -> str:
+    """When to use a skill, by its author; hosts show this after the description.
+
+    It may be in the metadata, and a list of occasions.
+    """
+    metadata = fields.get("metadata")
+    places = [fields, metadata] if isinstance(metadata, dict) else [fields]
+    for value in (place.get(key) for place in places for key in ("when_to_use", "when-to-use")):
+        if isinstance(value, list):
+            value = "; ".join(one for one in value if isinstance(one, str))  # noqa: PLW2901 - as text
+        if text := text_field({"when": value}, "when"):
+            return text
+    return ""
+
+
 def is_true(value: object) -> bool:
     """Whether a value means yes, as a YAML boolean or as a word."""
     return str(value).strip().lower() in {"true", "yes", "on", "1"}
