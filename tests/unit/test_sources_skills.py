@@ -236,6 +236,10 @@ def test_a_skill_hidden_by_its_author_is_left_out(tmp_path: Path, front: str) ->
     assert passed.path == str(tmp_path / "a/SKILL.md")
     assert front.partition(":")[0] in passed.reason
     assert found == Scan(items=[], passed_over=[passed])
+    command = write(tmp_path / "commands" / "b.md", f"---\n{front}\n---\nDo it.")
+    commands = MarkdownSkills(name="commands", path=tmp_path / "commands").scan()
+    assert [one.path for one in commands.passed_over] == [str(command)]
+    assert commands.items == []
 
 
 def test_two_skills_of_one_name_are_both_found_and_the_later_is_reported(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing_extensions import override
 from repertory.catalogue.skill_format import SKILL_FILE
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
-from repertory.sources.reading.fields import text_field, when_to_use
+from repertory.sources.reading.fields import hidden_by, text_field, when_to_use
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.markdown import described
 from repertory.sources.reading_cache import Reading
@@ -41,6 +41,8 @@ class MarkdownSkills(FolderSource):
         parsed = frontmatter.parse(text, file.path)
         if parsed.fields is None:
             return Reading(problems=parsed.problems, broken=True)
+        if hidden := hidden_by(parsed.fields):
+            return Reading(hidden=hidden)
         description = _description(parsed.fields) or described(parsed.body)
         item, wrong = self.item(
             file,

@@ -16,7 +16,7 @@ from repertory.catalogue.skill_format import (
 )
 from repertory.sources.folder import FolderSource
 from repertory.sources.reading import frontmatter
-from repertory.sources.reading.fields import is_true, text_field, when_to_use
+from repertory.sources.reading.fields import hidden_by, text_field, when_to_use
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.markdown import described
 from repertory.sources.reading.walk import Walk
@@ -111,7 +111,7 @@ class SkillFolders(FolderSource):
         parsed = frontmatter.parse(text, file.path)
         if parsed.fields is None:
             return Reading(problems=parsed.problems, broken=True)
-        if hidden := _hidden(parsed.fields):
+        if hidden := hidden_by(parsed.fields):
             return Reading(hidden=hidden)
         item_id = self.file_id(file.place)
         name = text_field(parsed.fields, "name")
@@ -149,15 +149,6 @@ def _lacks_skill_file(folder: Path) -> str:
             return f"its {name} is a link that leads nowhere, or out of the source"
     misnamed = [name for name in sorted(names) if name.upper() == SKILL_FILE.upper()]
     return f"it has no {SKILL_FILE}" + (f", only {misnamed[0]}" if misnamed else "")
-
-
-def _hidden(fields: dict[str, Any]) -> str:
-    """How an author hides a skill, as a clause with "it" as its subject; empty if not hidden."""
-    if is_true(fields.get("disable-model-invocation")):
-        return "it has `disable-model-invocation: true`, so that only people use it"
-    metadata = fields.get("metadata")
-    is_internal = isinstance(metadata, dict) and is_true(metadata.get("internal"))
-    return "it has `internal: true` in its `metadata`" if is_internal else ""
 
 
 def _deviations(fields: dict[str, Any], item: Item, folder: str) -> list[Problem]:

@@ -37,6 +37,15 @@ def is_true(value: object) -> bool:
     return str(value).strip().lower() in {"true", "yes", "on", "1"}
 
 
+def hidden_by(fields: dict[str, Any]) -> str:
+    """How an author hides a skill, as a clause with "it" as its subject; empty if not hidden."""
+    if is_true(fields.get("disable-model-invocation")):
+        return "it has `disable-model-invocation: true`, so that only people use it"
+    metadata = fields.get("metadata")
+    is_internal = isinstance(metadata, dict) and is_true(metadata.get("internal"))
+    return "it has `internal: true` in its `metadata`" if is_internal else ""
+
+
 def tags(fields: dict[str, Any]) -> tuple[str, ...]:
     """Return the tags and keywords, metadata included, from lists or comma-separated text."""
     metadata = fields.get("metadata")
