@@ -157,6 +157,25 @@ def test_allowed_tools_may_be_a_list() -> None:
     assert mentions(msgspec.structs.replace(asked, kind=Kind.DOCUMENT)) == []
 
 
+@pytest.mark.parametrize(
+    ("tools", "needs", "missing"),
+    [
+        ("Read, Grep, mcp__github__create_issue", ["github__create_issue"], []),
+        (["edit/editFiles", "search/codebase", "files/search"], ["files__search"], []),
+        ("mcp__github__close_issue", [], ["mcp__github__close_issue"]),
+        ({"write": False}, [], []),
+    ],
+)
+def test_the_tools_of_an_agent_are_mentions(
+    tools: object, needs: list[str], missing: list[str]
+) -> None:
+    """The built-in tools of a host are not reported as missing."""
+    asked = msgspec.structs.replace(skill("told"), extra={"tools": tools})
+    items = [*TOOLS, asked]
+    found = links(indexed(items), asked.id, visible_items(items))
+    assert (list(found.needs), list(found.missing)) == (needs, missing)
+
+
 def test_the_number_of_mentions_is_bounded() -> None:
     """Each tool counts once; of many, the first ones count."""
     many = " ".join(f"mcp__a__b{number}" for number in range(MAX_MENTIONS + 9))

@@ -1,4 +1,4 @@
-"""The tools that a skill mentions: in its ``allowed-tools``, and in its text by exact identifiers.
+"""The tools that a skill mentions: in its front matter, and in its text by exact identifiers.
 
 Only the skill is read; ``search.linking`` looks up later whether the tool exists. Plain words do
 not count as mentions, nor do names in calls or code blocks, because ``read_file(path)`` may be a
@@ -18,6 +18,7 @@ from repertory.catalogue.views import split_at_headings
 
 MAX_MENTIONS = 100  # per skill
 ALLOWED = "allowed-tools"
+TOOLS = "tools"  # the same for agents and prompts, which may also have built-in tools of the host
 
 _PREFIX = "mcp__"  # before the ids of MCP tools in some hosts
 _RUN = re.compile(rf"[\w{MARKS}./:@*-]+")
@@ -55,7 +56,9 @@ def mentions(item: Item) -> list[Mention]:
     if item.kind is not Kind.SKILL:
         return []
     found: dict[tuple[str, str], Mention] = {}
-    for mention in (*_allowed(item.extra.get(ALLOWED)), *_in_text(item.body)):
+    allowed = _allowed(item.extra.get(ALLOWED), is_sure=True)
+    of_agent = _allowed(item.extra.get(TOOLS), is_sure=False)
+    for mention in (*allowed, *of_agent, *_in_text(item.body)):
         found.setdefault((mention.tool, mention.name), mention)
     known = {one.tool.partition("__")[2] for one in found.values() if one.is_sure}
     return list(islice((one for one in found.values() if one.name not in known), MAX_MENTIONS))
@@ -77,8 +80,8 @@ def is_about(words: frozenset[str], server: str) -> bool:
     return bool(named) and words.issuperset(named)
 
 
-def _allowed(value: object) -> Iterator[Mention]:
-    """The tools in ``allowed-tools``: a list, or a text separated by spaces or commas.
+def _allowed(value: object, *, is_sure: bool) -> Iterator[Mention]:
+    """The allowed tools: a list, or a text separated by spaces or commas.
 
     Only in a list may the name of a server contain spaces.
     """
@@ -86,8 +89,8 @@ def _allowed(value: object) -> Iterator[Mention]:
     for part in parts:
         for word in map(str.strip, _without_arguments(part).split(",")):
             if word:
-                yield from _of_id(word, is_sure=True)
-                yield from _of_slashed(word, is_sure=True)
+                yield from _of_id(word, is_sure=is_sure)
+                yield from _of_slashed(word, is_sure=is_sure)
                 yield from _of_name(word)
 
 

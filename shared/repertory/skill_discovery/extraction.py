@@ -35,7 +35,7 @@ def extract_markdown_skill_text(path: Path | str) -> tuple[str, str] | None:
     Values in its front matter take precedence.
 
     Returns:
-        None if the file cannot be read.
+        None if the file cannot be read, or its author hides it from models.
     """
     file = Path(path)
     source = MarkdownSkills(name="markdown", path=file.parent)
