@@ -1,11 +1,12 @@
 """The check of `repertory doctor` that reads every source, and lists what was passed over."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 
+from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.run import SCANNING
@@ -19,6 +20,10 @@ from repertory.sources.source import PassedOver, Problem, Scan
 from repertory.text import counted
 from repertory_admin.checks import Finding, State
 from repertory_admin.text import short_path
+
+CLAUDE_FOLDERS = ("/.claude/skills/", "/.claude/commands/")
+MAX_LISTED = 8_000  # characters of all descriptions: 1 % of a context of 200,000 tokens
+MAX_LISTED_EACH = 1_536  # characters of one description
 
 
 class CheckedSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +70,7 @@ def sources(repertory: Repertory, step: Progress) -> CheckedSources:
         scans.add(result)
     scanned = scans.admitted
     findings += [finding for one in scanned for finding in _findings(one)]
+    findings += listing(item for one in scanned if one.scan for item in one.scan.items)
     if not built:
         findings.append(Finding(State.UNSURE, "sources", "no sources were found"))
     failures = {one.error for one in scanned if one.error}  # their findings say so
@@ -103,6 +109,23 @@ def _findings(one: ScanResult) -> Iterator[Finding]:
     yield Finding(State.GOOD, subject, text)
     if one.scan.stale:
         yield Finding(State.BAD, subject, one.scan.stale)
+
+
+def listing(items: Iterable[Item]) -> Iterator[Finding]:
+    """Whether Claude Code shows its model all descriptions of its skills."""
+    sizes = [
+        min(len(item.description), MAX_LISTED_EACH)
+        for item in items
+        if item.kind is Kind.SKILL and any(folder in item.path for folder in CLAUDE_FOLDERS)
+    ]
+    if sum(sizes) > MAX_LISTED:
+        text = (
+            f"the descriptions of {len(sizes):,} skills have {sum(sizes):,} characters; Claude "
+            f"Code shows its model about {MAX_LISTED:,} in a context of 200,000 tokens, and no "
+            "description of the least used skills; `repertory connect claude-code` lets it search "
+            "all of them"
+        )
+        yield Finding(State.UNSURE, "skills of Claude Code", text)
 
 
 def _passed_over(catalogue: Catalogue, scans: list[Scan]) -> list[PassedOver]:
