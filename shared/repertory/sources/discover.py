@@ -235,9 +235,10 @@ def _of_types(folders: Mapping[str, Sequence[str]], base: Path, prefix: str = ""
 
 def _configurations(root: Path, home: Path | None, environment: Mapping[str, str]) -> list[Path]:
     found = [root / place for place in PROJECT_CONFIGURATIONS]
-    for known in HOME_CONFIGURATIONS if home else ():
-        base, place = _moved(home, known, environment)
-        found += [base / place, home / known]  # on macOS, Zed ignores the variable
+    if home:
+        for known in HOME_CONFIGURATIONS:
+            base, place = _moved(home, known, environment)
+            found += [base / place, home / known]  # on macOS, Zed ignores the variable
     return found
 
 
