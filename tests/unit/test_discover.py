@@ -122,6 +122,22 @@ def test_the_configurations_of_hosts_in_a_project_are_found(tmp_path: Path, host
     assert server.workspace == str(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        *(".kiro/settings/mcp.json", ".qwen/settings.json", ".junie/mcp/mcp.json"),
+        *(".roo/mcp.json", ".kilocode/mcp.json", ".github/mcp.json", ".amazonq/mcp.json"),
+        ".factory/mcp.json",
+    ],
+)
+def test_the_configurations_of_further_hosts_are_found(tmp_path: Path, place: str) -> None:
+    """Their servers belong to the project, not to a folder in it."""
+    file = write(tmp_path / place, '{"mcpServers": {"notes": {"command": "notes"}}}')
+    assert by_type(discover(tmp_path).entries, "mcp") == [{"type": "mcp", "config": str(file)}]
+    (server,) = read_files([file]).servers
+    assert (server.fault, server.workspace) == ("", str(tmp_path))
+
+
 @pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.id)
 def test_the_entries_of_each_host_are_read(tmp_path: Path, host: Host) -> None:
     """An entry is read as ``connect`` writes it for this host."""

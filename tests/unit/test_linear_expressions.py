@@ -186,6 +186,7 @@ EXAMPLES = {
     "repertory.sources.git.url._REF": ["refs/heads/a_b.c+d@1"],
     "repertory.sources.git.url._SCP": ["git-a@host.b:team/c.git"],
     "repertory.sources.marketplace.listing._NAME": ["a-b_c.1"],
+    "repertory.sources.mcp.config._GEMINI_VARIABLE": ["a$B_c", "${A:-$B}"],
     "repertory.sources.mcp.config._OPENCODE_VARIABLE": ["a{env:B}c"],
     "repertory.sources.mcp.unreadable_answers._ID": ['{"id" : 12', '"id":"a b"'],
     "repertory.sources.mcp.unreadable_answers._LAST_ID": ['"id" : 12 } ', '"id":"a b"}'],

@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from repertory.errors import ConfigurationError
@@ -15,6 +16,7 @@ from repertory.sources.mcp.server import (
     Transport,
     launches_repertory,
 )
+from repertory.sources.mcp.variables import fill_in
 from repertory.trust import digest_of
 from tests.support.builders import write
 
@@ -178,6 +180,22 @@ def test_gemini_files_are_read(tmp_path: Path) -> None:
     assert (servers["web"].transport, servers["web"].timeout) == (Transport.HTTP, 5.0)
     assert servers["events"].transport is Transport.SSE
     assert (servers["events"].include, servers["events"].exclude) == (("a",), ("b",))
+
+
+@pytest.mark.parametrize("folder", [".gemini", ".qwen"])
+def test_gemini_variables_may_have_no_braces(tmp_path: Path, folder: str) -> None:
+    """Gemini and Qwen leave those without a value as they are."""
+    server = read(
+        tmp_path / folder / "settings.json",
+        """{"$schema": "https://x/$y", "mcpServers": {"a": {
+              "command": "$BIN/a", "args": ["$UNSET", "${SET}", "${UNSET:-$5}", "5$"],
+              "env": {"TOKEN": "$SET"}}}}""",
+    )["a"]
+    known = msgspec.structs.replace(server, environment={"BIN": "/bin", "SET": "secret"})
+    launch = fill_in(known)
+    assert (launch.command, launch.args) == ("/bin/a", ("$UNSET", "secret", "$5", "5$"))
+    assert launch.env == {"TOKEN": "secret"}
+    assert server.workspace == str(tmp_path)
 
 
 def test_windsurf_and_cline_files_are_read(tmp_path: Path) -> None:

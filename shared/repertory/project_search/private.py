@@ -17,7 +17,8 @@ _NAMES = frozenset(
 _ENDINGS = (
     *(".env", ".pem", ".key", ".p8", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk"),
     *(".tfstate", ".tfstate.backup"),
-    *(".docker/config.json", ".gemini/settings.json", ".codex/config.toml"),
+    *(".docker/config.json", ".gemini/settings.json", ".qwen/settings.json"),
+    ".codex/config.toml",
     *(".claude/settings.local.json", ".zed/settings.json"),
     ".repertory-backup",  # a backup of an agent host's configuration
 )

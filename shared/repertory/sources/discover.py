@@ -40,6 +40,14 @@ PROJECT_CONFIGURATIONS = (
     "opencode.jsonc",
     ".opencode/opencode.json",
     ".opencode/opencode.jsonc",
+    ".amazonq/mcp.json",
+    ".factory/mcp.json",
+    ".github/mcp.json",
+    ".junie/mcp/mcp.json",
+    ".kilocode/mcp.json",
+    ".kiro/settings/mcp.json",
+    ".qwen/settings.json",
+    ".roo/mcp.json",
 )
 HOME_CONFIGURATIONS = (
     ".claude.json",
@@ -53,6 +61,12 @@ HOME_CONFIGURATIONS = (
     ".config/opencode/opencode.json",
     ".config/opencode/opencode.jsonc",
     ".config/goose/config.yaml",
+    ".aws/amazonq/mcp.json",
+    ".copilot/mcp-config.json",
+    ".factory/mcp.json",
+    ".junie/mcp/mcp.json",
+    ".kiro/settings/mcp.json",
+    ".qwen/settings.json",
     "Library/Application Support/Claude/claude_desktop_config.json",
     "Library/Application Support/Code/User/mcp.json",
 )

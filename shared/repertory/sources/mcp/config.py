@@ -7,11 +7,14 @@
 | VS Code                     | .vscode/mcp.json, Code/User/mcp.json   | servers         |
 | Windsurf                    | mcp_config.json                        | mcpServers      |
 | Codex                       | .codex/config.toml                     | mcp_servers     |
-| Gemini                      | .gemini/settings.json                  | mcpServers      |
+| Gemini, Qwen                | .gemini/settings.json, .qwen/…         | mcpServers      |
 | Zed                         | zed/settings.json, .zed/settings.json  | context_servers |
 | opencode                    | opencode.json, opencode.jsonc          | mcp             |
 | opencode 2                  | the same, also in .opencode            | mcp, servers    |
 | Goose                       | goose/config.yaml                      | extensions      |
+| Copilot                     | .github/mcp.json, mcp-config.json      | either          |
+| Amazon Q, Kiro, Roo, Kilo   | mcp.json in their folders              | mcpServers      |
+| Junie, Factory              | mcp.json in their folders              | mcpServers      |
 | toolscript                  | .toolscript.json                       | mcpServers      |
 
 Claude Code also has servers for single folders, under ``projects`` and the folder's path. Comments
@@ -60,7 +63,11 @@ _CLIENT_KEYS = {  # the common names of the keys of an OAuth client in Cursor an
 }
 _PART = "servers:"  # prefix of the digest of the parts that are read from a file
 _PROJECTS = "projects"
-_HOST_FOLDERS = {".claude", ".codex", ".cursor", ".gemini", ".opencode", ".vscode", ".zed"}
+_HOST_FOLDERS = (
+    *(".amazonq", ".claude", ".codex", ".cursor", ".factory", ".gemini", ".github"),
+    *(".junie/mcp", ".kilocode", ".kiro/settings", ".opencode", ".qwen", ".roo", ".vscode", ".zed"),
+)
+_GEMINI_FOLDERS = {".gemini", ".qwen"}
 
 _TRANSPORTS = {
     "stdio": Transport.STDIO,
@@ -74,6 +81,7 @@ _TRANSPORTS = {
 }
 
 _OPENCODE_VARIABLE = re.compile(r"\{env:([^{}]+)\}")
+_GEMINI_VARIABLE = re.compile(r"(?<!:-)\$([A-Za-z_][A-Za-z0-9_]*)")
 
 Scalar = str | int | float | bool | None
 Names = list[str]
@@ -289,6 +297,8 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     tables = _tables(path)
     if tables == (_OPENCODE,):
         text = _OPENCODE_VARIABLE.sub(r"${\1}", text)
+    if path.parent.name in _GEMINI_FOLDERS:  # unset variables stay as they are
+        text = _GEMINI_VARIABLE.sub(r"${\1:-$\1}", text)
     if path.suffix in {".toml", ".yaml"}:
         document = load(text, path.suffix[1:])
     elif isinstance(document := load(text, "json"), Defect):  # it may have comments, or be empty
@@ -375,7 +385,7 @@ def _transport(path: Path, entry: _Entry) -> Transport:
         return _TRANSPORTS[entry.type]
     if entry.command or not entry.address:
         return Transport.STDIO
-    if entry.url and not entry.http_url and path.parent.name == ".gemini":
+    if entry.url and not entry.http_url and path.parent.name in _GEMINI_FOLDERS:
         return Transport.SSE
     return Transport.HTTP
 
@@ -399,7 +409,10 @@ def _seconds(seconds: float | None) -> float | None:
 def _workspace(path: Path) -> Path:
     """Return the folder of a configuration, or its parent if it is a folder of the host."""
     folder = path.absolute().parent
-    return folder.parent if folder.name in _HOST_FOLDERS else folder
+    for place in map(Path, _HOST_FOLDERS):
+        if folder.parts[-len(place.parts) :] == place.parts:
+            return folder.parents[len(place.parts) - 1]
+    return folder
 
 
 def _as_text(value: Scalar) -> str:
