@@ -41,9 +41,19 @@ _NO_VERBS = {
 }
 
 
+class GeneratedQuery(LabelledQuery, frozen=True, kw_only=True):
+    """A query that was made from an item.
+
+    Attributes:
+        source: The source of the item.
+    """
+
+    source: str
+
+
 def generate(
     entries: Sequence[Entry], limit: int = 0, bodies: Mapping[str, str] | None = None
-) -> list[LabelledQuery]:
+) -> list[GeneratedQuery]:
     """Generate queries for a catalogue, deterministically, each tagged with its kind.
 
     The kinds are ``name``; its variants ``upper``, ``spaced``, ``compact``, ``camel``, ``snake``
@@ -89,7 +99,8 @@ def generate(
         return names.within(text, edits=1) if kind == "typo" else names.of(entry.name)
 
     return [
-        LabelledQuery(
+        GeneratedQuery(
+            source=entry.source,
             id=f"{kind} {entry.id}",
             text=text,
             tags=(kind,),

@@ -44,6 +44,12 @@ def show(trials: Sequence[Trial], worst: int) -> None:
                 [("all", len(trial.results), trial.figures())]
                 + [(kind, len(one.results), one.figures()) for kind, one in trial.kinds().items()],
             )
+            if len(sources := trial.sources()) > 1:
+                terminal.say()
+                _show_figures(
+                    "Source",
+                    [(name, len(one.results), one.figures()) for name, one in sources.items()],
+                )
     if len(labelled) < len(trials):
         terminal.show_text(FLATTERS)
     for trial in trials:
@@ -59,6 +65,7 @@ def as_json(trial: Trial, worst: int) -> dict[str, Any]:
         **({"warning": FLATTERS} if trial.is_generated else {}),
         **_measured_as_json(trial),
         "kinds": {kind: _measured_as_json(one) for kind, one in trial.kinds().items()},
+        "sources": {name: _measured_as_json(one) for name, one in trial.sources().items()},
         "judged": _judged_as_json(trial),
         "worst": [
             {

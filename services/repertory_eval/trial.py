@@ -1,10 +1,12 @@
 """The results of one set of queries, under the active settings and under others."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from repertory_eval.compare import Comparison, compare
+from repertory_eval.generate import GeneratedQuery
 from repertory_eval.judged import Observed
 from repertory_eval.measure import (
     GENERATED,
@@ -61,6 +63,17 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
                 others={changed: tagged[tag] for changed, tagged in others.items()},
             )
             for tag, results in by_tag(self.results).items()
+        }
+
+    def sources(self) -> "dict[str, Trial]":
+        """A trial of the queries made from the items of each source, by name."""
+        groups: defaultdict[str, list[Outcome]] = defaultdict(list)
+        for one in self.results:
+            if isinstance(one.query, GeneratedQuery):
+                groups[one.query.source].append(one)
+        return {
+            source: Trial(name=source, is_generated=True, results=groups[source])
+            for source in sorted(groups)
         }
 
     def main(self) -> Figure | None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory_eval.compare import compare
+from repertory_eval.generate import GeneratedQuery
 from repertory_eval.labelled import LabelledQuery
 from repertory_eval.measure import (
     GENERATED,
@@ -222,3 +223,18 @@ def test_a_trial_has_figures_by_kind_and_comparisons() -> None:
     assert (judged.main(), judged.comparisons()) == (None, {})
     (changed,) = trial.comparisons()["alpha=0"][:1]
     assert (changed.name, changed.difference, changed.better) == ("hit@5", 0.5, 1)
+
+
+def test_a_trial_has_figures_by_source() -> None:
+    """Only generated queries have a source: that of the item that they were made from."""
+    found = [
+        outcome(GeneratedQuery(id=name, text=name, grades={name: 1}, source=source), hits)
+        for name, source, hits in (("a", "team", ["a"]), ("b", "files", []), ("c", "team", []))
+    ]
+    labelled = outcome(query("d", "d"), ["d"])
+    trial = Trial(name="tools", is_generated=True, results=[*found, labelled])
+    sources = trial.sources()
+    assert {name: (len(one.results), one.figures()[0].mean) for name, one in sources.items()} == {
+        "files": (1, 0.0),
+        "team": (2, 0.5),
+    }
