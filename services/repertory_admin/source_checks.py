@@ -100,7 +100,8 @@ def _findings(one: ScanResult) -> Iterator[Finding]:
     subject = f"source {one.source.name}"
     if one.scan is None:
         is_skipped = not one.source.is_trusted and not one.source.fault
-        state = State.UNSURE if is_skipped or one.awaits_sign_in else State.BAD
+        awaits_user = one.awaits_sign_in or one.awaits_input
+        state = State.UNSURE if is_skipped or awaits_user else State.BAD
         yield Finding(state, subject, one.error)
         return
     text = f"{counted(len(one.scan.items), 'item')} in {short_path(one.source.location)}"

@@ -59,6 +59,10 @@ class SignInError(SourceError):
     """A server asks for a sign-in that only a person can make."""
 
 
+class InputNeededError(SourceError):
+    """A server needs a value that only its user can give, such as a password."""
+
+
 class JobError(RepertoryError):
     """A job cannot be read; it is set aside, not dropped."""
 

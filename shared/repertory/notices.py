@@ -46,7 +46,7 @@ SUDDENLY_EMPTY = (
 
 MAX_NAMED = 5  # names in one notice
 MAX_REASON_LENGTH = 200  # characters
-MAX_SIGN_INS = 3  # servers with the command to sign in
+MAX_WAITING = 3  # servers with what their user has to do
 
 
 def about_unknown_words(slug: str) -> str:
@@ -85,7 +85,7 @@ def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:
         kind = "MCP servers" if all(one.type == "mcp" for one in waiting) else "Sources"
         more = f" `repertory doctor` shows how to allow {len(others)} more." if others else ""
         found.append(f"{kind} await your trust: {names}. {first}{more}")
-    found += [one_line(one.error) for one in sources if one.awaits_sign_in][:MAX_SIGN_INS]
+    found += [one_line(one.error) for one in sources if one.awaits_user][:MAX_WAITING]
     if withheld := sum(one.quarantined for one in sources):
         names = named(one.name for one in sources if one.quarantined)
         number = counted(withheld, "item is", "items are")

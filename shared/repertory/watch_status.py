@@ -29,6 +29,9 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     awaits_sign_in: Annotated[
         bool, msgspec.Meta(description="Whether its server asks for a sign-in, by OAuth.")
     ] = False
+    awaits_input: Annotated[
+        bool, msgspec.Meta(description="Whether its server needs a value from its user.")
+    ] = False
     is_starting: Annotated[
         bool, msgspec.Meta(description="Whether its first scan is still running.")
     ] = False
@@ -45,17 +48,25 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ]
 
     @property
+    def awaits_user(self) -> bool:
+        """Whether its user has to sign in or give a value; its error says how."""
+        return self.awaits_sign_in or self.awaits_input
+
+    @property
     def is_failing(self) -> bool:
-        """Whether it cannot be read; a source that awaits trust or a sign-in has not failed."""
-        return bool(self.error) and not (self.awaits_trust or self.awaits_sign_in)
+        """Whether it cannot be read; a source that awaits trust or its user has not failed."""
+        return bool(self.error) and not (self.awaits_trust or self.awaits_user)
 
     @property
     def state(self) -> str:
         """Its state in one to three words."""
-        if self.awaits_trust:
-            return "waiting for trust"
-        if self.awaits_sign_in:
-            return "waiting for sign-in"
+        waiting = {
+            "trust": self.awaits_trust,
+            "sign-in": self.awaits_sign_in,
+            "input": self.awaits_input,
+        }
+        if what := next((what for what, waits in waiting.items() if waits), ""):
+            return f"waiting for {what}"
         if self.error:
             return "failing"
         if self.is_starting:

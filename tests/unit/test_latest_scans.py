@@ -136,7 +136,7 @@ def test_the_status_describes_a_source() -> None:
     state = first(scans, 3)
     assert (state.items, state.stale, state.error, state.is_starting) == (3, 0, "", False)
     assert state.visible_to == ("ops",)
-    assert state.awaits_sign_in is False
+    assert (state.awaits_sign_in, state.awaits_input) == (False, False)
     assert state.quarantined == 0
     assert first(scans, 3, "team").stale == 1
     assert first(scans, 2, "team").stale == 0

@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from repertory.errors import ConfigurationError, SourceError
+from repertory.errors import ConfigurationError, InputNeededError, SourceError
+from repertory.indexing.scan import scan_source
 from repertory.sources.mcp.entry import build
 from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.mcp.source import McpServer
@@ -104,11 +105,15 @@ def test_the_entry_that_connects_a_host_to_repertory_is_not_a_source(
     assert [source.name for source in sources] == ["other"]
 
 
-def test_a_missing_input_is_an_error() -> None:
-    """The error names the variable to set."""
+def test_a_server_without_its_input_waits_for_it() -> None:
+    """The error names the variable to set. A server without another variable has failed."""
     server = ServerConfig(name="a", command="a", args=("${input:never-set}",))
-    with pytest.raises(SourceError, match="needs input: set MCP_INPUT_NEVER_SET"):
-        McpServer(server, trusted=True).scan()
+    source = McpServer(server, trusted=True)
+    with pytest.raises(InputNeededError, match="needs input: set MCP_INPUT_NEVER_SET"):
+        source.scan()
+    assert scan_source(source).awaits_input
+    other = ServerConfig(name="a", command="a", args=("${NEVER_SET}",))
+    assert not scan_source(McpServer(other, trusted=True)).awaits_input
 
 
 def test_identity_and_location_contain_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:

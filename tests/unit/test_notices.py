@@ -68,11 +68,12 @@ def test_servers_that_await_trust_have_not_failed() -> None:
     )
 
 
-def test_a_server_that_waits_for_a_sign_in_has_not_failed() -> None:
+@pytest.mark.parametrize("what", ["sign_in", "input"])
+def test_a_server_that_waits_for_its_user_has_not_failed(what: str) -> None:
     """Its error states what to do, and is the notice."""
-    state = msgspec.structs.replace(source("web", error="Run Y."), awaits_sign_in=True)
+    state = msgspec.structs.replace(source("web", error="Run Y."), **{f"awaits_{what}": True})
     assert about_sources([state]) == ("Run Y.",)
-    assert (state.is_failing, state.state) == (False, "waiting for sign-in")
+    assert (state.is_failing, state.state) == (False, f"waiting for {what.replace('_', '-')}")
 
 
 def test_kept_items_of_unreadable_files_are_named() -> None:

@@ -219,7 +219,7 @@ class Coordinator:
         searched = self._ledgers.get(generations.active) or target
         indexed = searched.per_source if searched else Counter()
         sources = self._scans.status(indexed, self._emptied)
-        failed = [_failure(one) for one in sources if one.is_failing or one.awaits_sign_in]
+        failed = [_failure(one) for one in sources if one.is_failing or one.awaits_user]
         problems = [*failed, *self._scans.problems]
         of_items = {*self._scans.problems_of_items}
         first = first_problems(problems, of_items, self._scans.catalogue.sources)
@@ -464,7 +464,7 @@ class Coordinator:
 
 def _failure(source: SourceState) -> Problem:
     """The problem of a source that cannot be read."""
-    severity = Severity.WARNING if source.awaits_sign_in else Severity.ERROR
+    severity = Severity.WARNING if source.awaits_user else Severity.ERROR
     return Problem(
         severity=severity, message=source.error, path=source.name, sources=(source.name,)
     )

@@ -61,4 +61,5 @@ def _known(
         at=last.seen if last else 0.0,
         is_known=True,
         awaits_sign_in=bool(last and last.awaits_sign_in),
+        awaits_input=bool(last and last.awaits_input),
     )

@@ -307,6 +307,7 @@ class LatestScans:
                     error=error,
                     awaits_trust=not (source.is_trusted or source.fault),
                     awaits_sign_in=scan is not None and scan.awaits_sign_in,
+                    awaits_input=scan is not None and scan.awaits_input,
                     is_starting=scan is None,
                     seen=self._seen.get(name, 0.0),
                     quarantined=self._gate.quarantined(name) if self._gate else 0,

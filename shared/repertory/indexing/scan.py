@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from repertory.errors import SignInError, SourceError
+from repertory.errors import InputNeededError, SignInError, SourceError
 from repertory.sources.source import Change, Scan, Source
 from repertory.text import clean
 
@@ -22,6 +22,7 @@ class ScanResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         awaits_sign_in: Whether the source's server asks for a sign-in.
+        awaits_input: Whether the source's server needs a value from its user.
         is_known: Whether the items are those known from the last command, without asking the
             server.
     """
@@ -32,6 +33,7 @@ class ScanResult(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     is_known: bool = False
     awaits_sign_in: bool = False
+    awaits_input: bool = False
 
     @property
     def is_partial(self) -> bool:
@@ -72,9 +74,14 @@ def scan_source(source: Source, *, refresh: bool = False) -> ScanResult:
         scan = source.scan()
         return ScanResult(source=source, scan=scan, error=scan.stale, at=at)
     except SourceError as error:
-        waits = isinstance(error, SignInError)
-        why = clean(str(error))  # it may contain a path that is not valid Unicode
-        return ScanResult(source=source, scan=None, error=why, at=at, awaits_sign_in=waits)
+        return ScanResult(
+            source=source,
+            scan=None,
+            error=clean(str(error)),  # it may contain a path that is not valid Unicode
+            at=at,
+            awaits_sign_in=isinstance(error, SignInError),
+            awaits_input=isinstance(error, InputNeededError),
+        )
     # A bug in one source must not end the scans of the others.
     except Exception:
         _log.exception("scan_failed", extra={"source": source.name})

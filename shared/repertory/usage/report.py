@@ -285,6 +285,8 @@ def _stale(sources: Sequence[SourceState], now: float) -> Iterator[StaleSource]:
 def _repair(source: SourceState, now: float) -> str:
     if source.awaits_sign_in:
         return f"Sign in with `repertory login {shlex.quote(source.name)}`."
+    if source.awaits_input:
+        return source.error
     if source.error:
         return f"Repair it or remove it: {source.error}"
     if source.stale:

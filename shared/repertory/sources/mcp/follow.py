@@ -73,9 +73,9 @@ class ServerFollower:
         latest = self._latest
         if isinstance(latest, Listing):
             return latest
-        if isinstance(latest, SignInError):
-            raise SignInError(str(latest))
-        raise SourceError(str(latest or f"The MCP server {self._server.name} is not followed."))
+        if latest is None:
+            raise SourceError(f"The MCP server {self._server.name} is not followed.")
+        raise type(latest)(str(latest))
 
     def _publish(self, latest: Listing | SourceError) -> None:
         self._latest = latest

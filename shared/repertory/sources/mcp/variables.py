@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from repertory.errors import SourceError
+from repertory.errors import InputNeededError, SourceError
 from repertory.sources.mcp.server import ServerConfig
 from repertory.trust import digest_of
 from repertory.untrusted_files import read_bytes
@@ -73,6 +73,7 @@ def fill_in(server: ServerConfig) -> Launch:
     references are left unchanged.
 
     Raises:
+        InputNeededError: An input has no value.
         SourceError: A variable has no value, or the ``envFile`` cannot be read.
     """
     environment = server.variables
@@ -168,9 +169,9 @@ def filled(
         if reference in folders:
             return folders[reference]
         if reference.startswith(_INPUT):
-            name = _name_of_input(reference)
-            missing = f"{whose} needs input: set {name} in the environment."
-            default = None
+            name, default = _name_of_input(reference), None
+            if environment.get(name) is None:
+                raise InputNeededError(f"{whose} needs input: set {name} in the environment.")
         elif variable := _VARIABLE.fullmatch(reference):
             name, default = variable.groups()
             missing = f"{whose} needs the environment variable {name}, which is not set."
