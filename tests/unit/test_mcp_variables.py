@@ -35,6 +35,7 @@ def launch_of(server: ServerConfig, environment: dict[str, str]) -> Launch:
         ("${workspaceFolder}/x", "/work space/x"),
         ("${workspaceFolderBasename}", "work space"),
         ("${userHome}", str(Path.home())),
+        ("a${/}b${pathSeparator}c", "a/b/c"),
         ("$VAR ${no name} ${} $", "$VAR ${no name} ${} $"),
     ],
 )

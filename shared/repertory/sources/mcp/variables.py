@@ -1,5 +1,6 @@
 """The variables of a configuration, resolved only when a server is launched."""
 
+import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -22,7 +23,7 @@ PROXIES = (*_UPPER, *map(str.lower, _UPPER))
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _INPUT = "input:"
-_FOLDERS = frozenset({"workspaceFolder", "workspaceFolderBasename", "userHome"})
+_FOLDERS = frozenset({"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator"})
 _ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
@@ -69,8 +70,8 @@ def fill_in(server: ServerConfig) -> Launch:
 
     ``${NAME}`` and ``${env:NAME}`` come from ``server.variables``, and ``${NAME:-default}`` has a
     default. ``${input:id}`` comes from ``MCP_INPUT_<ID>``, because no user can be asked.
-    ``${workspaceFolder}``, ``${workspaceFolderBasename}`` and ``${userHome}`` are folders. Other
-    references are left unchanged.
+    ``${workspaceFolder}``, ``${workspaceFolderBasename}`` and ``${userHome}`` are folders, and
+    ``${pathSeparator}`` and ``${/}`` separate them. Other references are left unchanged.
 
     Raises:
         InputNeededError: An input has no value.
@@ -165,6 +166,8 @@ def filled(
             "workspaceFolder": workspace,
             "workspaceFolderBasename": Path(workspace).name,
             "userHome": str(Path.home()),
+            "pathSeparator": os.sep,
+            "/": os.sep,
         }
         if reference in folders:
             return folders[reference]
