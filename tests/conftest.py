@@ -17,6 +17,10 @@ from tests.support.redis_server import RedisProcess
 settings.register_profile("untimed", parent=settings(), deadline=None)
 settings.load_profile("untimed")
 
+# Discovery must not find the skills and configurations of whoever runs the tests.
+for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+    os.environ.pop(name, None)
+
 # A shell makes background jobs ignore Ctrl-C, and the tested programs would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
