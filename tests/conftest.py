@@ -17,7 +17,7 @@ from tests.support.redis_server import RedisProcess
 settings.register_profile("untimed", parent=settings(), deadline=None)
 settings.load_profile("untimed")
 
-# Discovery must not find the skills and configurations of whoever runs the tests.
+# Discovery must not find the skills and configurations of the user who runs the tests.
 for name in ("XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
     os.environ.pop(name, None)
 
