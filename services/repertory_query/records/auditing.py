@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope
 from repertory.audit import Audit, outcome_of
 from repertory.usage.recorder import UsageRecorder
 from repertory.wire import RECORDED
-from repertory_query.access.callers import Caller
+from repertory_query.access.callers import OWNER, Caller
 from repertory_query.access.rates import Rates
 from repertory_query.records.actions import MCP, AuditedRoute
 from repertory_query.records.request_usage import RequestUsage
@@ -113,8 +113,7 @@ def _route_of(scope: Scope) -> tuple[AuditedRoute | None, Mapping[str, Any]]:
 
 def _records_itself(scope: Scope, caller: Caller | None) -> bool:
     """Whether the caller is `repertory mcp` of our own user, which records its own actions."""
-    is_own = caller is not None and caller.who == "owner"
-    return is_own and RECORDED in HTTPConnection(scope).headers
+    return caller is OWNER and RECORDED in HTTPConnection(scope).headers
 
 
 def _address(scope: Scope) -> str:
