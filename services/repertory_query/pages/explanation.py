@@ -41,7 +41,6 @@ def routes(
             request,
             "explained.html" if asked.part else "why.html",
             form=asked,
-            item_id=asked.item,
             found=found,
             home=home_of(service),
         )
