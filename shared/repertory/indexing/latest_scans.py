@@ -10,7 +10,7 @@ import msgspec
 from repertory.catalogue.item import Item
 from repertory.index.vectors import State
 from repertory.indexing.judged_scan import JudgedScan
-from repertory.indexing.merged import Merged
+from repertory.indexing.merged import MergedItems
 from repertory.indexing.scan import ChangeResult, ScanResult
 from repertory.notices import SUDDENLY_EMPTY
 from repertory.review.gate import Gate
@@ -50,7 +50,7 @@ class LatestScans:
         self.catalogue = Catalogue(())
         self._names: frozenset[str] = frozenset()
         self._latest: dict[str, JudgedScan] = {}
-        self._merged = Merged(self.catalogue)
+        self._merged = MergedItems(self.catalogue)
         self._seen = dict(seen)
         self._found = found
         self._unlisted = unlisted
@@ -152,7 +152,7 @@ class LatestScans:
         self._merge_all()
 
     def _merge_all(self) -> None:
-        self._merged = Merged(self.catalogue)
+        self._merged = MergedItems(self.catalogue)
         self._merge({item: None for one in self._latest.values() for item in one.passed})
 
     def _merge(self, ids: Iterable[str]) -> None:
