@@ -89,9 +89,7 @@ class MergedItems:
         first, *others = sorted(found, key=lambda item: item.source not in self._servers)
         for other in others:
             item = other
-            if _is_wider(
-                self._audiences.get(item.source, ()), self._audiences.get(first.source, ())
-            ):
+            if self.precedes(item.source, first.source):
                 first, item = item, first
             self._left_out.setdefault(item_id, []).append(_left_out(item, first))
         return first
