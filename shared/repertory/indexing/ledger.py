@@ -355,13 +355,12 @@ class Ledger:
             self._per_source.update([state.source] if state else ())
         if state is not None:
             self.states[item] = state
-            self._new.discard(item)
-        elif self._saved.get(item) or self._backlog.get(item):
-            self._new.add(item)
-        if state is None and before is not None:
-            self._bucket(item).discard(item)
-        elif state is not None and before is None:
             self._bucket(item).add(item)
+            self._new.discard(item)
+        else:
+            self._bucket(item).discard(item)
+            if self._saved.get(item) or self._backlog.get(item):
+                self._new.add(item)
 
     def _bucket(self, item: str) -> set[str]:
         return self._buckets.setdefault(item_key(item) >> _BUCKET_SHIFT, set())

@@ -99,9 +99,7 @@ def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[ScanRe
         finally:
             done()
 
-    if not sources:
-        return []
-    with ThreadPoolExecutor(min(CONCURRENCY, len(sources))) as pool:
+    with ThreadPoolExecutor(CONCURRENCY) as pool:
         try:
             return list(pool.map(one, sources))
         except BaseException:  # Ctrl-C
