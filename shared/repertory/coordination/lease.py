@@ -188,9 +188,9 @@ class RedisLease(Lease):
         with self._server.translated():
             found = self._holders(self._keys)
         now = self._now()
-        first, *waiting = [_read(one, now) for one in found]
-        waiting.sort(key=lambda one: one.since if one else now)
-        return Holders(holder=first, waiting=[one for one in waiting if one])
+        holder, *others = [_read(one, now) for one in found]
+        waiting = sorted(filter(None, others), key=lambda one: one.since)
+        return Holders(holder=holder, waiting=waiting)
 
     @override
     def release(self) -> None:
