@@ -92,7 +92,7 @@ def snippets(service: Service, access: Access, url: str, *, is_own: bool) -> lis
     ]
 
 
-def requests(item: Item, url: str, key: str, *, may_call: bool) -> dict[str, str]:
+def curl_commands(item: Item, url: str, key: str, *, may_call: bool) -> dict[str, str]:
     """Commands that read an item and, if allowed, call it, by their title.
 
     Args:

@@ -17,7 +17,7 @@ from repertory.search.engine import SearchEngine
 from repertory.values import Values
 from repertory_query.api.requests import parameters_of
 from repertory_query.backend.answering import AnsweredSearches
-from repertory_query.backend.caller_view import for_caller, placed_for, text_for
+from repertory_query.backend.caller_view import for_caller, text_for, with_path_for
 from repertory_query.backend.service import Service
 from repertory_query.pages.catalogue import Listing, listing, ordered
 from repertory_query.pages.facets import Facet, catalogue_facets, result_facets
@@ -94,7 +94,7 @@ def routes(
             if not form.where and base == "/":
                 return PageContent(facets=facets, notices=notices)
             items = ordered(visible.entries(form.where)) if form.where else catalogue(engine)
-            listed = listing(items, form.page, partial(placed_for, caller))
+            listed = listing(items, form.page, partial(with_path_for, caller))
             states = states_of(service, listed.entries)
             return PageContent(facets=facets, listed=listed, states=states, notices=notices)
 

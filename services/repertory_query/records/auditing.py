@@ -20,8 +20,7 @@ from repertory_query.records.request_usage import RequestUsage
 MAX_REFUSALS = 60  # recorded per minute for unidentified callers, so that they cannot flood the log
 MAX_TEXT_SIZE = 16_384  # bytes of a body that is recorded as text
 
-
-_REFUSED = "refused"  # the name under which all of them are counted; no caller has it
+_REFUSED = "refused"  # the name under which refusals are counted; no caller has it
 
 
 def name_items(request: Request, what: Iterable[str]) -> None:
