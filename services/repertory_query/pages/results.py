@@ -21,7 +21,7 @@ from repertory_query.backend.caller_view import for_caller, text_for, with_path_
 from repertory_query.backend.service import Service
 from repertory_query.pages.catalogue import Listing, listing, ordered
 from repertory_query.pages.facets import Facet, catalogue_facets, result_facets
-from repertory_query.pages.highlighting import Marker
+from repertory_query.pages.highlighting import Highlighter
 from repertory_query.pages.item import home_of, states_of
 from repertory_query.pages.page import PageRoute, page
 from repertory_query.pages.search_form import LIMIT, Form
@@ -135,13 +135,13 @@ def _cards(engine: SearchEngine, answer: Answer) -> list[Card]:
     items = engine.available_items([hit.id for hit in answer.hits if hit.matched_in])
     cards = []
     for hit in answer.hits:
-        marker, item = Marker(hit.evidence.terms), items.get(hit.id)
+        highlighter, item = Highlighter(hit.evidence.terms), items.get(hit.id)
         cards.append(
             Card(
                 hit,
-                marker.marked(hit.name or hit.id),
-                marker.marked(hit.description),
-                marker.excerpt(item.body, hit.matched_in) if item else Markup(),
+                highlighter.marked(hit.name or hit.id),
+                highlighter.marked(hit.description),
+                highlighter.excerpt(item.body, hit.matched_in) if item else Markup(),
             )
         )
     return cards
