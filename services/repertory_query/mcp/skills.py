@@ -103,10 +103,10 @@ class _Entries:
 
     def _entry(self, skill: Item) -> Json:
         folder = folder_of(skill)
-        files = list(self._of(skill, ""))
+        files = list(self._all_files(skill, ""))
         withheld = self._files.get(skill.id, SkillFiles()).withheld
         if len(files) > MAX_FILES or sum(file.size for file in files) > MAX_SIZE:
-            withheld, files = TOO_MANY, [_own(skill)]
+            withheld, files = TOO_MANY, [_main_file(skill)]
         if withheld:
             self.withheld[uri_of(skill)] = withheld
         return {
@@ -118,19 +118,19 @@ class _Entries:
             ],
         }
 
-    def _of(self, skill: Item, prefix: str) -> Iterator[SkillFile]:
+    def _all_files(self, skill: Item, prefix: str) -> Iterator[SkillFile]:
         """All files of a skill, including those of its nested skills."""
         found = self._files.get(skill.id, SkillFiles())
-        yield _own(skill, prefix)
+        yield _main_file(skill, prefix)
         for file in found.files:
             yield SkillFile(place=prefix + file.place, digest=file.digest, size=file.size)
         for place in found.nested:
             inner = self._items.get(f"{skill.id}/{place}")
             if inner is not None and not is_misplaced(skill):
-                yield from self._of(inner, f"{prefix}{place}/")
+                yield from self._all_files(inner, f"{prefix}{place}/")
 
 
-def _own(skill: Item, prefix: str = "") -> SkillFile:
+def _main_file(skill: Item, prefix: str = "") -> SkillFile:
     """The ``SKILL.md`` of a skill, as served."""
     data = skill_text(skill).encode()
     digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
