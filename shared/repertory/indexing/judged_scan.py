@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from repertory.catalogue.item import Item
 from repertory.errors import StoreError
-from repertory.indexing.scan import ChangeResult, ScanResult
+from repertory.indexing.scan import ChangeResult, ScanResult, SourceResult
 from repertory.review.gate import Gate
 from repertory.sources.source import Problem, Scan, Source, Trust, warning
 
@@ -32,7 +32,7 @@ class JudgedScan:
         self.judged: dict[str, list[Problem]] = {}
         self.is_judged = False
 
-    def update(self, result: ScanResult | ChangeResult, gate: Gate | None) -> set[str] | None:
+    def update(self, result: SourceResult, gate: Gate | None) -> set[str] | None:
         """Replace the scan, or apply a change to it, and let approved items pass.
 
         Unchanged items keep their judgement. A change needs a scan.

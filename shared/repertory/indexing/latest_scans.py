@@ -11,7 +11,7 @@ from repertory.catalogue.item import Item
 from repertory.index.vectors import State
 from repertory.indexing.judged_scan import JudgedScan
 from repertory.indexing.merged import MergedItems
-from repertory.indexing.scan import ChangeResult, ScanResult
+from repertory.indexing.scan import ChangeResult, ScanResult, SourceResult
 from repertory.notices import SUDDENLY_EMPTY
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
@@ -96,9 +96,7 @@ class LatestScans:
         self._names = frozenset(identities)
         self._judge_all()
 
-    def examine(
-        self, result: ScanResult | ChangeResult, is_over: Callable[[], bool] = lambda: False
-    ) -> None:
+    def examine(self, result: SourceResult, is_over: Callable[[], bool]) -> None:
         """Examine a result's items ahead of ``add``, on any thread; see ``Gate``.
 
         This stops once ``is_over``; ``add`` examines the rest.
@@ -107,7 +105,7 @@ class LatestScans:
         if self._gate is not None and read is not None:
             self._gate.examine(result.source, takewhile(lambda _: not is_over(), read.items))
 
-    def add(self, result: ScanResult | ChangeResult) -> set[str] | None:
+    def add(self, result: SourceResult) -> set[str] | None:
         """Process a source's scan, or a change since its last scan.
 
         Results of sources that left the catalogue are ignored. So is a change after a failed scan,

@@ -56,6 +56,9 @@ class ChangeResult(msgspec.Struct, frozen=True, kw_only=True):
     at: float
 
 
+SourceResult = ScanResult | ChangeResult
+
+
 def scan_source(source: Source, *, refresh: bool = False) -> ScanResult:
     """Scan one source. A failure is returned as a result.
 
