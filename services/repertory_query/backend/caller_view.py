@@ -24,7 +24,7 @@ from repertory_query.access.callers import Caller
 from repertory_query.backend.served_index import ServedIndex
 from repertory_query.backend.service import Service
 
-_PLACES = frozenset({"path", "location", "directory"})  # the fields that hold only a path
+_PLACES = frozenset({"path", "location", "directory"})  # the fields whose whole text may be a path
 # A name in a path: it may contain spaces and apostrophes, but no other quotes, ":", ";", "<", ">".
 _NAME = r"(?!\s)(?:[^/\n:;'\"“”<>]|(?<=\w)'(?=\w))+(?<![\s=])"
 _FOLDERS = re.compile(  # the folders of an absolute path, up to its last name
