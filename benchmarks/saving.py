@@ -72,7 +72,7 @@ def _save(root: Path, source: SkillFolders, scans: LatestScans, ledger: Ledger) 
         assert ids is not None
         items = {item: scans.items[item] for item in ids}
         changes = diff(items, {item: ledger.states[item] for item in ids}, others=scans.offering)
-        assert len(changes.changed) == 1
+        assert len(changes.written) == 1
 
 
 def _write(root: Path, number: int) -> None:

@@ -21,7 +21,7 @@ from repertory.coordination.status import StatusBoard
 from repertory.errors import SourceError, StoreError
 from repertory.files import signature
 from repertory.indexing.coordinator import Coordinator
-from repertory.indexing.scan import ChangeResult, ScanResult
+from repertory.indexing.scan import SourceResult
 from repertory.settings import Settings
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Source
@@ -41,7 +41,7 @@ STATUS_INTERVAL_S = 1.0
 MAX_PATHS = 1_000  # changed at a time; with more, the system may have lost events
 
 T = TypeVar("T")
-Result = ScanResult | ChangeResult | Configuration
+Result = SourceResult | Configuration
 
 _log = logging.getLogger(__name__)
 
@@ -212,7 +212,7 @@ class WatchService:
         if self._is_ending:
             return
         result = run()
-        if isinstance(result, ScanResult | ChangeResult) and not self._is_ending:
+        if isinstance(result, SourceResult) and not self._is_ending:
             try:
                 self._coordinator.examine(result, lambda: self._is_ending)
             # A boundary: a defect here must not hold back the result; ``observe`` does the rest.

@@ -343,7 +343,7 @@ def test_the_end_of_a_server_interrupts_a_batch(
 
 def test_an_idle_server_frees_memory_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is freed after the last job, and again only after another job."""
-    monkeypatch.setattr(in_process_queue, "REST_AFTER_S", 0.05)
+    monkeypatch.setattr(in_process_queue, "RELEASE_AFTER_S", 0.05)
     done: list[str] = []
     monkeypatch.setattr(WordsEngine, "free_memory", lambda _: done.append("freed"))
 

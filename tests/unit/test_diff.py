@@ -38,10 +38,8 @@ def test_added_changed_and_removed_are_distinguished() -> None:
         by_id(item("same"), item("new"), item("edited", "after")),
         states(item("same"), item("edited", "before"), item("gone")),
     )
-    assert [one.id for one in changes.added] == ["new"]
-    assert [one.id for one in changes.changed] == ["edited"]
+    assert [one.id for one in changes.written] == ["new", "edited"]
     assert changes.removed == ["gone"]
-    assert changes.kept == []
 
 
 def test_a_source_that_failed_keeps_its_items() -> None:
@@ -52,14 +50,12 @@ def test_a_source_that_failed_keeps_its_items() -> None:
         lambda state: state.source == "server",
     )
     assert changes.removed == []
-    assert changes.kept == ["b"]
 
 
 def test_an_item_that_could_not_be_read_is_kept() -> None:
     """A broken file is not a deletion."""
     changes = diff(by_id(item("a")), states(item("a"), item("b")), lambda state: state.item == "b")
     assert changes.removed == []
-    assert changes.kept == ["b"]
 
 
 def test_an_item_of_an_unavailable_source_wins_over_its_namesake() -> None:
@@ -67,7 +63,7 @@ def test_an_item_of_an_unavailable_source_wins_over_its_namesake() -> None:
     read, there = by_id(item("a", source="second")), states(item("a", source="first"))
     changes = diff(read, there, holds=lambda state, other: state.source != other.source)
     assert (changes.written, changes.removed) == ([], [])
-    assert diff(read, there).changed == [read["a"]]
+    assert diff(read, there).written == [read["a"]]
 
 
 def test_a_suddenly_empty_source_keeps_its_items() -> None:
@@ -84,22 +80,21 @@ def test_a_source_that_failed_is_not_suddenly_empty() -> None:
         {}, states(item("a"), item("b", source="server")), lambda state: state.item == "b"
     )
     assert changes.emptied == {"s"}
-    assert changes.kept == ["a", "b"]
+    assert changes.removed == []
 
 
 def test_a_source_whose_items_were_not_read_again_is_not_empty() -> None:
     """A source without changed files is not read again."""
     there = states(item("a"), item("b"))
     changes = diff({}, there, lambda state: state.item == "a", others=["s"])
-    assert (changes.emptied, changes.kept, changes.removed) == (frozenset(), ["a"], ["b"])
+    assert (changes.emptied, changes.removed) == (frozenset(), ["b"])
 
 
-def test_removed_and_kept_items_are_in_order() -> None:
+def test_removed_items_are_in_order() -> None:
     """The order in the store does not matter."""
     there = states(*(item(name) for name in "dbca"), *(item(n, source="t") for n in "hfge"))
     changes = diff(by_id(item("x")), there)
     assert changes.removed == ["a", "b", "c", "d"]
-    assert changes.kept == ["e", "f", "g", "h"]
 
 
 def test_changes_that_failed_before_are_left_out() -> None:

@@ -11,7 +11,7 @@ from repertory.watch_status import SAVE_BOUNDS
 from repertory_query.pages.charts import HEIGHT, charts_of
 from repertory_query.records import history
 from repertory_query.records.history import INTERVAL_S, RETENTION_S, History, merged, sampling
-from repertory_query.records.recent import BOUNDS, Counts, Recent
+from repertory_query.records.recent import BOUNDS, Counts, RecentSearches
 
 
 def answer_with(hits: int) -> Answer:
@@ -21,9 +21,9 @@ def answer_with(hits: int) -> Answer:
     return answer
 
 
-def searched(*searches: tuple[float, int]) -> Recent:
+def searched(*searches: tuple[float, int]) -> RecentSearches:
     """The record of some searches, each with its duration in seconds and its number of hits."""
-    recent = Recent()
+    recent = RecentSearches()
     for seconds, hits in searches:
         recent.note(answer_with(hits), seconds)
     return recent

@@ -3,16 +3,16 @@
 import pytest
 
 from repertory.indexing.lag import Lag
-from repertory.indexing.ledger import NEVER, Ledger, Sent
+from repertory.indexing.ledger import NEVER, Ledger, SentItem
 from repertory.live_search.known_sources import KnownSources
 from repertory.notices import LATE
 from repertory.watch_status import LATE_S, SAVE_BOUNDS, SaveTimes, WatchStatus
 from tests.support.builders import skill
 
 
-def sent(at: float, queue: str = "saves") -> Sent:
+def sent(at: float, queue: str = "saves") -> SentItem:
     """An item that was sent at a time."""
-    return Sent(hash="", revision=1, queue=queue, at=at, change="added", since=at)
+    return SentItem(hash="", revision=1, queue=queue, at=at, change="added", since=at)
 
 
 def test_saves_are_counted_by_duration() -> None:

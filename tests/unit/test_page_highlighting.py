@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from markupsafe import escape
 
 from repertory.search.answer import Term
-from repertory_query.pages.highlighting import MAX_EXCERPT, Marker
+from repertory_query.pages.highlighting import MAX_EXCERPT, Highlighter
 
 BODY = """# Keys
 
@@ -31,9 +31,9 @@ A leak below.
 """
 
 
-def marker(*words: str) -> Marker:
+def marker(*words: str) -> Highlighter:
     """A marker of these matched words."""
-    return Marker([Term(typed=word, matched=word) for word in words])
+    return Highlighter([Term(typed=word, matched=word) for word in words])
 
 
 @pytest.mark.parametrize(

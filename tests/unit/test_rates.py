@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repertory_query.access import rates
-from repertory_query.access.rates import Rates, Table
+from repertory_query.access.rates import Rates, RequestCounts
 
 
 class Clock:
@@ -23,8 +23,8 @@ def test_a_window_has_at_most_the_limit_and_a_minute_twice_the_limit(
     limit: int, asked: list[tuple[int, float]]
 ) -> None:
     """The bounds hold whenever requests arrive and whichever process takes them."""
-    clock, table = Clock(), Table(3)
-    processes = [Rates(limit, table, number, clock) for number in range(3)]
+    clock, counts = Clock(), RequestCounts(3)
+    processes = [Rates(limit, counts, number, clock) for number in range(3)]
     taken: list[float] = []
     for process, pause in asked:
         clock.now += pause
@@ -43,8 +43,8 @@ def test_a_caller_that_waits_as_long_as_asked_is_let_in(
     limit: int, begin: float, process: int
 ) -> None:
     """A request just after the announced wait succeeds; one after 90 % of it does not."""
-    clock, table = Clock(), Table(3)
-    processes = [Rates(limit, table, number, clock) for number in range(3)]
+    clock, counts = Clock(), RequestCounts(3)
+    processes = [Rates(limit, counts, number, clock) for number in range(3)]
     clock.now += begin
     for number in range(limit):
         assert not processes[number % 3].wait("key:one")
@@ -58,7 +58,7 @@ def test_a_caller_that_waits_as_long_as_asked_is_let_in(
 
 def test_every_caller_has_its_own_limit() -> None:
     """Callers that share a bucket are counted apart, and so is another kind of request."""
-    one = Rates(2, Table(2), 1, Clock())
+    one = Rates(2, RequestCounts(2), 1, Clock())
     names = [f"address:10.0.0.{number}" for number in range(200)]
     for name in names:
         assert [bool(one.wait(name)) for _ in range(3)] == [False, False, True]
@@ -69,9 +69,9 @@ def test_every_caller_has_its_own_limit() -> None:
 def test_a_full_bucket_forgets_the_caller_that_was_away_longest() -> None:
     """Memory is bounded, however many addresses send requests."""
     clock = Clock()
-    table = Table()
-    table._place = lambda caller: (int(caller), 0)  # type: ignore[method-assign]  # one bucket
-    one = Rates(1, table, clock=clock)
+    counts = RequestCounts()
+    counts._place = lambda caller: (int(caller), 0)  # type: ignore[method-assign]  # one bucket
+    one = Rates(1, counts, clock=clock)
     for number in range(1, rates.SLOTS + 1):
         assert not one.wait(str(number))
         clock.now += rates.WINDOW_S if number == 1 else 0

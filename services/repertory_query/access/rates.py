@@ -13,11 +13,12 @@ _CELLS = 3  # per caller: its tag, and two cells with a window and its count
 _COUNT_BITS = 32
 
 
-class Table:
-    """Counters in memory that several processes share; each process writes only its own part.
+class RequestCounts:
+    """The requests of each caller, in memory that several processes share.
 
-    So there is no lock that a killed process could keep. A request that another process counts at
-    the same moment may be missed, but at most one per process.
+    Each process writes only its own part, so there is no lock that a killed process could keep. A
+    request that another process counts at the same moment may be missed, but at most one per
+    process.
 
     Args:
         processes: The number of processes.
@@ -29,7 +30,7 @@ class Table:
         self._cells = RawArray("Q", self._size * processes)
         self._secret = secrets.token_bytes()  # so that callers cannot choose another's bucket
 
-    def counts(self, caller: str, window: int) -> tuple[int, int]:
+    def get(self, caller: str, window: int) -> tuple[int, int]:
         """The requests of a caller in this window and in the one before, by all processes."""
         tag, bucket = self._place(caller)
         current = previous = 0
@@ -74,20 +75,20 @@ class Rates:
 
     Args:
         per_minute: The number of requests that a caller may make per minute.
-        table: The counters.
-        process: The number of this process, which selects its part of the table.
+        counts: The requests counted so far.
+        process: The number of this process, which counts in its own part.
         clock: Returns seconds, the same for all processes.
     """
 
     def __init__(
         self,
         per_minute: int,
-        table: Table | None = None,
+        counts: RequestCounts | None = None,
         process: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.per_minute = per_minute
-        self._table = table or Table()
+        self._counts = counts or RequestCounts()
         self._process = process
         self._clock = clock
 
@@ -100,10 +101,10 @@ class Rates:
         """
         most = most or self.per_minute
         window, elapsed = divmod(self._clock(), WINDOW_S)
-        current, previous = self._table.counts(caller, int(window))
+        current, previous = self._counts.get(caller, int(window))
         left = WINDOW_S - elapsed
         if current + 1 + previous * left / WINDOW_S <= most:
-            self._table.add(caller, int(window), self._process)
+            self._counts.add(caller, int(window), self._process)
             return 0.0
         if current + 1 <= most:  # wait until enough of the previous window has passed
             return left - WINDOW_S * (most - current - 1) / previous

@@ -47,7 +47,7 @@ def document(routes: Iterable[AuditedRoute]) -> Schema:
 
 
 def routes(document: Schema) -> list[BaseRoute]:
-    """The route of the document, which names the prefix of all paths."""
+    """The route of the document, which names the path prefix of the application, if any."""
 
     async def openapi(request: Request) -> Response:
         root = request.scope.get("root_path", "")

@@ -24,14 +24,14 @@ from repertory_query.access.callers import Caller
 from repertory_query.backend.served_index import ServedIndex
 from repertory_query.backend.service import Service
 
-_PLACES = frozenset({"path", "location", "directory"})
+_PLACES = frozenset({"path", "location", "directory"})  # the fields whose whole text may be a path
 # A name in a path: it may contain spaces and apostrophes, but no other quotes, ":", ";", "<", ">".
 _NAME = r"(?!\s)(?:[^/\n:;'\"“”<>]|(?<=\w)'(?=\w))+(?<![\s=])"
 _FOLDERS = re.compile(  # the folders of an absolute path, up to its last name
     rf"(?<![\w/.~\])-])(?:file:(?://)?)?/(?:{_NAME}/)*(?=[^\s/:;,'\"“”<>()])"
 )
 _LISTED = re.compile(r"^( *Path: )/.*/", re.MULTILINE)  # the same in a project search report
-
+# What an MCP server wrote, to the end of the line.
 _WRITTEN = re.compile(rf"{SAYS}[^\n]*")
 
 T = TypeVar("T")
@@ -83,9 +83,9 @@ def stats_for(caller: Caller, found: Stats) -> Stats:
     return msgspec.structs.replace(found, calls_allowed=False)
 
 
-def placed_for(caller: Caller, found: WithPath) -> WithPath:
+def with_path_for(caller: Caller, found: WithPath) -> WithPath:
     """A hit, an item or an entry as a caller sees it."""
-    return found if sees_all(caller) else _placed(found)
+    return found if sees_all(caller) else _with_short_path(found)
 
 
 def text_for(caller: Caller | None, text: str) -> str:
@@ -123,7 +123,7 @@ class Restricted(Forwarding):
         answer = super().search(query)
         return msgspec.structs.replace(
             answer,
-            hits=[_placed(hit) for hit in answer.hits],
+            hits=[_with_short_path(hit) for hit in answer.hits],
             degraded=without_paths(answer.degraded),
             notices=tuple(map(without_paths, answer.notices)),
         )
@@ -133,29 +133,29 @@ class Restricted(Forwarding):
         found = super().explain(query, item)
         return msgspec.structs.replace(
             found,
-            hit=_placed(found.hit),
+            hit=_with_short_path(found.hit),
             degraded=without_paths(found.degraded),
             notices=tuple(map(without_paths, found.notices)),
         )
 
     @override
     def entries(self, where: Filter | None = None) -> Sequence[Entry]:
-        return [_placed(entry) for entry in super().entries(where)]
+        return [_with_short_path(entry) for entry in super().entries(where)]
 
     @override
     def page(
         self, where: Filter, limit: int, offset: int = 0, after: str = ""
     ) -> tuple[Sequence[Entry], int]:
         found, total = super().page(where, limit, offset, after)
-        return [*map(_placed, found)], total
+        return [*map(_with_short_path, found)], total
 
     @override
     def item(self, item: str) -> Item:
-        return _placed(super().item(item))
+        return _with_short_path(super().item(item))
 
     @override
     def items(self, ids: Sequence[str]) -> dict[str, Item]:
-        return {item_id: _placed(item) for item_id, item in super().items(ids).items()}
+        return {item_id: _with_short_path(item) for item_id, item in super().items(ids).items()}
 
     @override
     def search_project(self, query: ProjectQuery) -> ProjectAnswer:
@@ -172,7 +172,7 @@ def without_paths(text: str) -> str:
     return _FOLDERS.sub("", _WRITTEN.sub(".", text))
 
 
-def _placed(found: WithPath) -> WithPath:
+def _with_short_path(found: WithPath) -> WithPath:
     """A hit, an item or an entry, with its path cut to the part in its id, or else to its name."""
     path = PurePath(found.path)
     if not path.is_absolute():

@@ -12,7 +12,7 @@ from repertory.search.answer import Answer
 from repertory.search.query import Query
 from repertory.stats import Stats
 from repertory_query.records import request_usage
-from repertory_query.records.recent import Recent
+from repertory_query.records.recent import RecentSearches
 
 FIRST_INDEX_S = 5.0  # that a search waits for the first index
 
@@ -29,7 +29,7 @@ class ServedIndex(Local):
         recent: The latest searches.
     """
 
-    def __init__(self, parts: Parts, live: LiveSearch, recent: Recent) -> None:
+    def __init__(self, parts: Parts, live: LiveSearch, recent: RecentSearches) -> None:
         super().__init__(parts, live)
         self.recent = recent
 

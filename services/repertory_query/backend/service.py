@@ -20,7 +20,7 @@ from repertory.watch_status import SILENCE_S, WatchStatus, watch_status
 from repertory_query.backend.served_index import ServedIndex
 from repertory_query.backend.visible_service import VisibleService
 from repertory_query.records.history import History
-from repertory_query.records.recent import Recent
+from repertory_query.records.recent import RecentSearches
 
 if TYPE_CHECKING:
     from repertory.project_search.search import ProjectSearch
@@ -45,7 +45,7 @@ class Service(ServedIndex):
     def __init__(
         self, parts: Parts, live: LiveSearch, queue: JobQueue, process: Process | None = None
     ) -> None:
-        super().__init__(parts, live, Recent())
+        super().__init__(parts, live, RecentSearches())
         self._process = process
         self._queue = queue
         self.history = History()

@@ -209,11 +209,12 @@ class VisibleService(ServedIndex):
         """
         engine = read_or_none(lambda: self.engine)
         key = (engine and ref(engine), *names, are_all)
-        if self._known is None or self._known[0] != key:
+        known = self._known
+        if known is None or known[0] != key:
             entries = [*engine.keywords.all()] if engine else []
             kinds = Counter(entry.kind.value for entry in entries)
-            self._known = key, kinds, [*problems_between(entries, names, are_all=are_all)]
-        return self._known[1:]
+            known = self._known = key, kinds, problems_between(entries, names, are_all=are_all)
+        return known[1:]
 
     def jobs(self) -> Jobs:
         """All jobs, or, if anything is hidden, only the failed ones whose items are all visible."""

@@ -37,7 +37,7 @@ def catalogue(defaults: Callable[[], Values]) -> tuple[Tool, ...]:
         defaults: Returns the settings for missing arguments of a search.
     """
 
-    def asked() -> dict[str, Any]:
+    def parameters_now() -> dict[str, Any]:
         return parameters(
             {
                 "query": string("A task in plain words, or a name."),
@@ -55,11 +55,11 @@ def catalogue(defaults: Callable[[], Values]) -> tuple[Tool, ...]:
             "start on a task. The best come first, with a confidence from 0 to 1, tools with their "
             "parameters."
         ),
-        parameters=asked(),
+        parameters=parameters_now(),
         run=lambda backend, arguments: _search(backend, arguments, defaults()),
     )
     return (
-        Tool(function=search, work=Work.SEARCH, tells_contents=True, parameters_now=asked),
+        Tool(function=search, work=Work.SEARCH, tells_contents=True, parameters_now=parameters_now),
         Tool(function=GET),
         Tool(function=_CALL, work=Work.CALL),
     )

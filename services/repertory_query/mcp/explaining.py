@@ -20,7 +20,7 @@ def explaining(defaults: Callable[[], Values]) -> tuple[Tool, ...]:
         defaults: Returns the settings for missing arguments of a search.
     """
 
-    def asked() -> dict[str, Any]:
+    def parameters_now() -> dict[str, Any]:
         return parameters(
             {
                 "query": string("The text of the search."),
@@ -39,9 +39,9 @@ def explaining(defaults: Callable[[], Values]) -> tuple[Tool, ...]:
         name="explain",
         title="Explain a result",
         description="Explain why a search shows an item or not, and what would show it, as JSON.",
-        parameters=asked(),
+        parameters=parameters_now(),
         action="explain",
         subject="item",
         run=run,
     )
-    return (Tool(function=function, work=Work.SEARCH, parameters_now=asked),)
+    return (Tool(function=function, work=Work.SEARCH, parameters_now=parameters_now),)

@@ -43,7 +43,7 @@ def list_skills(backend: Backend, after: str, ttl_ms: int) -> Json:
     """
     page, cursor = page_after(backend, after, PAGE_SIZE)
     entries = _Entries(backend, [item for item in page if not defect(item)])
-    result = _result({"skills": entries.all()}, entries, ttl_ms)
+    result = _result({"skills": entries.all}, entries.withheld, ttl_ms)
     return result | ({"nextCursor": cursor} if cursor else {})
 
 
@@ -61,11 +61,11 @@ def get_skill(backend: Backend, uri: str, ttl_ms: int) -> Json:
             f"{uri[:200]} does not follow the Agent Skills format: {wrong}. You can still read it."
         )
     entries = _Entries(backend, [skill])
-    return _result({"skill": entries.all()[0]}, entries, ttl_ms)
+    return _result({"skill": entries.all[0]}, entries.withheld, ttl_ms)
 
 
-def _result(content: Json, entries: "_Entries", ttl_ms: int) -> Json:
-    said = {"_meta": {WITHHELD: entries.withheld}} if entries.withheld else {}
+def _result(content: Json, withheld: Json, ttl_ms: int) -> Json:
+    said = {"_meta": {WITHHELD: withheld}} if withheld else {}
     caching = {"ttlMs": ttl_ms, "cacheScope": "private"}
     return {"resultType": "complete", **content, **caching, **said}
 
@@ -74,19 +74,16 @@ class _Entries:
     """The entries of some skills.
 
     Attributes:
+        all: One entry for each skill.
         withheld: Why the supporting files of skills are left out, by the skill's URI.
     """
 
     def __init__(self, backend: Backend, skills: Sequence[Item]) -> None:
         self.withheld: dict[str, str] = {}
         self._items = {item.id: item for item in skills}
-        self._skills = skills
         self._files: dict[str, SkillFiles] = {}
         self._read(backend, [*self._items])
-
-    def all(self) -> list[Json]:
-        """One entry for each skill."""
-        return [self._entry(skill) for skill in self._skills]
+        self.all = [self._entry(skill) for skill in skills]
 
     def _read(self, backend: Backend, ids: Sequence[str]) -> None:
         """Read the files of the skills, and of their nested skills that the caller sees."""
@@ -106,10 +103,10 @@ class _Entries:
 
     def _entry(self, skill: Item) -> Json:
         folder = folder_of(skill)
-        files = list(self._of(skill, ""))
+        files = list(self._all_files(skill, ""))
         withheld = self._files.get(skill.id, SkillFiles()).withheld
         if len(files) > MAX_FILES or sum(file.size for file in files) > MAX_SIZE:
-            withheld, files = TOO_MANY, [_own(skill)]
+            withheld, files = TOO_MANY, [_main_file(skill)]
         if withheld:
             self.withheld[uri_of(skill)] = withheld
         return {
@@ -121,19 +118,19 @@ class _Entries:
             ],
         }
 
-    def _of(self, skill: Item, prefix: str) -> Iterator[SkillFile]:
+    def _all_files(self, skill: Item, prefix: str) -> Iterator[SkillFile]:
         """All files of a skill, including those of its nested skills."""
         found = self._files.get(skill.id, SkillFiles())
-        yield _own(skill, prefix)
+        yield _main_file(skill, prefix)
         for file in found.files:
             yield SkillFile(place=prefix + file.place, digest=file.digest, size=file.size)
         for place in found.nested:
             inner = self._items.get(f"{skill.id}/{place}")
             if inner is not None and not is_misplaced(skill):
-                yield from self._of(inner, f"{prefix}{place}/")
+                yield from self._all_files(inner, f"{prefix}{place}/")
 
 
-def _own(skill: Item, prefix: str = "") -> SkillFile:
+def _main_file(skill: Item, prefix: str = "") -> SkillFile:
     """The ``SKILL.md`` of a skill, as served."""
     data = skill_text(skill).encode()
     digest = f"sha256:{hashlib.sha256(data).hexdigest()}"

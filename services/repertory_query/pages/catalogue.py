@@ -7,7 +7,6 @@ from itertools import groupby
 import msgspec
 
 from repertory.index.keywords.document import Entry
-from repertory.search.engine import SearchEngine
 
 PAGE_SIZE = 50  # items
 
@@ -60,11 +59,6 @@ class OrderedItems(msgspec.Struct, frozen=True):
 
     entries: Sequence[Entry]
     totals: Mapping[Key, int]
-
-
-def catalogue_of(engine: SearchEngine) -> OrderedItems:
-    """All items of an engine in order."""
-    return ordered(engine.keywords.all())
 
 
 def ordered(entries: Iterable[Entry]) -> OrderedItems:

@@ -16,7 +16,7 @@ from repertory.agent_hosts.our_entry import VARIABLE, OurServer, endpoint, entry
 from repertory.agent_hosts.table import HOSTS
 from repertory.catalogue.item import Item
 from repertory.wire import V1
-from repertory_query.access.callers import Access
+from repertory_query.access.callers import OWNER, Access
 from repertory_query.backend.service import Service
 from repertory_query.pages.argument_form import example_of
 from repertory_query.pages.page import PageRoute, item_address, page
@@ -47,7 +47,7 @@ def routes(service: Service, access: Access) -> list[BaseRoute]:
     """The route of the page with the entries of all hosts."""
 
     def shown(request: Request) -> Response:
-        is_own = request.state.caller.who == "owner"
+        is_own = request.state.caller is OWNER
         return page(
             request,
             "connect.html",
@@ -65,7 +65,7 @@ def routes(service: Service, access: Access) -> list[BaseRoute]:
 
 def key_in_shell(request: Request, access: Access) -> str:
     """The shell expression for the caller's key; empty if no key is needed."""
-    if request.state.caller.who == "owner":
+    if request.state.caller is OWNER:
         return "$(repertory keys token)"
     return f"${VARIABLE}" if access.takes_keys else ""
 
@@ -92,7 +92,7 @@ def snippets(service: Service, access: Access, url: str, *, is_own: bool) -> lis
     ]
 
 
-def requests(item: Item, url: str, key: str, *, may_call: bool) -> dict[str, str]:
+def curl_commands(item: Item, url: str, key: str, *, may_call: bool) -> dict[str, str]:
     """Commands that read an item and, if allowed, call it, by their title.
 
     Args:

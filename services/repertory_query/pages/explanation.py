@@ -10,8 +10,6 @@ from repertory.keys import Scope
 from repertory.values import Values
 from repertory_query.api.requests import parameters_of
 from repertory_query.backend.answering import AnsweredSearches
-from repertory_query.backend.service import Service
-from repertory_query.pages.item import home_of
 from repertory_query.pages.page import PageRoute, page
 from repertory_query.pages.search_form import Form
 from repertory_query.records.actions import Action
@@ -25,25 +23,21 @@ class ExplanationForm(Form, frozen=True, kw_only=True, omit_defaults=True):
     item: str
 
 
-def routes(
-    service: Service, searches: AnsweredSearches, defaults: Callable[[], Values]
-) -> list[BaseRoute]:
+def routes(searches: AnsweredSearches, defaults: Callable[[], Values]) -> list[BaseRoute]:
     """The route."""
 
     async def why(request: Request) -> Response:
         """Explain a result; without a query, show a form for it."""
-        asked = parameters_of(request, ExplanationForm, is_form=True)
+        form = parameters_of(request, ExplanationForm, is_form=True)
         found = None
-        if asked.q.strip():
-            query = asked.query(defaults())
-            found = await searches.explanation(query, asked.item, request.state.caller)
+        if form.q.strip():
+            query = form.query(defaults())
+            found = await searches.explanation(query, form.item, request.state.caller)
         return page(
             request,
-            "explained.html" if asked.part else "why.html",
-            form=asked,
-            item_id=asked.item,
+            "explained.html" if form.part else "why.html",
+            form=form,
             found=found,
-            home=home_of(service),
         )
 
     return [

@@ -15,7 +15,7 @@ FIELDS = {"kind": "Kind", "source": "Source", "server": "Server", "tag": "Tag"}
 MAX_VALUES = 200  # most frequent values per field
 
 
-class Choice(msgspec.Struct, frozen=True):
+class Facet(msgspec.Struct, frozen=True):
     """One field, and its values with their numbers of items."""
 
     field: str
@@ -29,23 +29,23 @@ class Choice(msgspec.Struct, frozen=True):
         return [*((value, counts.get(value, 0)) for value in dict.fromkeys(chosen)), *rest]
 
 
-def choices_of(engine: SearchEngine) -> list[Choice]:
-    """All fields with their values."""
+def catalogue_facets(engine: SearchEngine) -> list[Facet]:
+    """The facets with their counts over the catalogue."""
     counts = engine.keywords.counts
-    return [Choice(field, label, _most_frequent(counts(field))) for field, label in FIELDS.items()]
+    return [Facet(field, label, _most_frequent(counts(field))) for field, label in FIELDS.items()]
 
 
-def facets(
-    choices: Sequence[Choice], engine: SearchEngine, query: Query, answer: Answer
-) -> list[Choice]:
-    """The filters with counts over a query's results, up to ``MAX_LIMIT`` results.
+def result_facets(
+    facets: Sequence[Facet], engine: SearchEngine, query: Query, answer: Answer
+) -> list[Facet]:
+    """The facets with their counts over a query's results, up to ``MAX_LIMIT`` results.
 
     The counts of a field ignore its own filter, because its values are alternatives. Only results
     are counted, never the catalogue. If the shown page is not full, it has all results; otherwise
     this searches again.
 
     Args:
-        choices: The filters, with the counts of the catalogue.
+        facets: The facets with their counts over the catalogue.
         engine: The search as the caller sees it.
         query: The query with its filters.
         answer: Its answer.
@@ -62,11 +62,11 @@ def facets(
     if len(answer.hits) < query.limit:
         found[""] = answer.hits
     counted = []
-    for choice in choices:
-        name = f"{choice.field}s"
+    for facet in facets:
+        name = f"{facet.field}s"
         is_filtered = bool(getattr(query.where, name))
-        counts = Counter(_values(results(name if is_filtered else ""), choice.field))
-        counted.append(replace(choice, values=_shown(choice, counts)))
+        counts = Counter(_values(results(name if is_filtered else ""), facet.field))
+        counted.append(replace(facet, values=_shown(facet, counts)))
     return counted
 
 
@@ -75,10 +75,10 @@ def _values(hits: Iterable[Hit], field: str) -> Iterable[str]:
         yield from hit.tags if field == "tag" else [str(getattr(hit, field))]
 
 
-def _shown(choice: Choice, counts: Mapping[str, int]) -> list[tuple[str, int]]:
+def _shown(facet: Facet, counts: Mapping[str, int]) -> list[tuple[str, int]]:
     """The values to choose from: those of the results, but always all kinds, which are few."""
-    if choice.field == "kind":
-        return [(value, counts.get(value, 0)) for value, _ in choice.values]
+    if facet.field == "kind":
+        return [(value, counts.get(value, 0)) for value, _ in facet.values]
     return _most_frequent(counts)
 
 

@@ -23,7 +23,7 @@ _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)")
 Span = tuple[int, int]
 
 
-class Marker:
+class Highlighter:
     """Highlights the matched words of a hit, in all their forms.
 
     Args:

@@ -95,7 +95,7 @@ class ItemPage:
             fields=fields(item) if may_call else [],
             sent=sent or {},
             tried=tried,
-            requests=connecting.requests(
+            requests=connecting.curl_commands(
                 item,
                 url,
                 connecting.key_in_shell(request, self._access),

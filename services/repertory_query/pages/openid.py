@@ -26,14 +26,14 @@ def routes(access: Access) -> list[BaseRoute]:
     """The routes; empty without a provider."""
     if access.openid is None:
         return []
-    steps = _Steps(access, access.openid)
+    sign_in = _SignIn(access, access.openid)
     return [
-        PageRoute("GET", LOGIN_OPENID, steps.begin, action=None, scope=None),
-        PageRoute("GET", CALLBACK, steps.back, action=Action("sign-in"), scope=None),
+        PageRoute("GET", LOGIN_OPENID, sign_in.begin, action=None, scope=None),
+        PageRoute("GET", CALLBACK, sign_in.back, action=Action("sign-in"), scope=None),
     ]
 
 
-class _Steps:
+class _SignIn:
     """The two requests of a browser that signs in."""
 
     def __init__(self, access: Access, openid: "OpenId") -> None:

@@ -57,7 +57,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     removes: bool = False
 
 
-class File:
+class ConfigurationFile:
     """The configuration file of a server's project.
 
     Args:
@@ -138,7 +138,7 @@ def _list(request: Request, service: Service, status: int = 200, detail: str = "
     """The list of policies. In a team, the configuration is where the watch service runs."""
     if service.parts.is_team:
         return page(request, "policies.html", status, file=None, detail=detail, notices=())
-    file = File(service)
+    file = ConfigurationFile(service)
     notices = file.workspace.notices
     return page(request, "policies.html", status, file=file, detail=detail, notices=notices)
 
@@ -146,7 +146,7 @@ def _list(request: Request, service: Service, status: int = 200, detail: str = "
 def _edit(request: Request, service: Service) -> Response:
     if service.parts.is_team:
         return _list(request, service)
-    file, given = File(service), request.query_params
+    file, given = ConfigurationFile(service), request.query_params
     at = _number(given.get("at", ""))
     if at is not None and at >= len(file.policies):
         return _list(request, service, 404, "There is no such policy any more.")
@@ -160,7 +160,7 @@ def _edit(request: Request, service: Service) -> Response:
 
 
 def _preview(request: Request, service: Service, sent: Mapping[str, str]) -> Response:
-    def shown(file: File, change: Change, text: str) -> Response:
+    def shown(file: ConfigurationFile, change: Change, text: str) -> Response:
         return page(
             request,
             "policy_change.html",
@@ -175,7 +175,7 @@ def _preview(request: Request, service: Service, sent: Mapping[str, str]) -> Res
 
 
 def _write(request: Request, service: Service, sent: Mapping[str, str]) -> Response:
-    def written(file: File, _: Change, text: str) -> Response:
+    def written(file: ConfigurationFile, _: Change, text: str) -> Response:
         file.write(text)
         return redirection(request, PATH)
 
@@ -186,12 +186,12 @@ def _changed(
     request: Request,
     service: Service,
     sent: Mapping[str, str],
-    answer: Callable[[File, Change, str], Response],
+    answer: Callable[[ConfigurationFile, Change, str], Response],
 ) -> Response:
     """The result of ``answer`` for a valid change, or else the page that says what is wrong."""
     if service.parts.is_team:
         return _list(request, service, 409)
-    file, change = File(service), _change_of(sent)
+    file, change = ConfigurationFile(service), _change_of(sent)
     if change.version != file.version:
         return _list(request, service, 409, _CHANGED)
     try:
@@ -201,7 +201,7 @@ def _changed(
 
 
 def _form_again(
-    request: Request, file: File, change: Change, sent: Mapping[str, str], detail: str
+    request: Request, file: ConfigurationFile, change: Change, sent: Mapping[str, str], detail: str
 ) -> Response:
     """The same form with its values, and with the error."""
     fields = {field: sent.get(field, "") for field in ("item", *FIELDS)}

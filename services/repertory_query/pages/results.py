@@ -17,11 +17,11 @@ from repertory.search.engine import SearchEngine
 from repertory.values import Values
 from repertory_query.api.requests import parameters_of
 from repertory_query.backend.answering import AnsweredSearches
-from repertory_query.backend.caller_view import for_caller, placed_for, text_for
+from repertory_query.backend.caller_view import for_caller, text_for, with_path_for
 from repertory_query.backend.service import Service
-from repertory_query.pages.catalogue import Listing, catalogue_of, listing, ordered
-from repertory_query.pages.facets import Choice, choices_of, facets
-from repertory_query.pages.highlighting import Marker
+from repertory_query.pages.catalogue import Listing, listing, ordered
+from repertory_query.pages.facets import Facet, catalogue_facets, result_facets
+from repertory_query.pages.highlighting import Highlighter
 from repertory_query.pages.item import home_of, states_of
 from repertory_query.pages.page import PageRoute, page
 from repertory_query.pages.search_form import LIMIT, Form
@@ -51,14 +51,14 @@ class PageContent(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the page, apart from the answer.
 
     Attributes:
-        choices: The filters with their counts.
+        facets: The filters with their counts.
         cards: The hits of the answer.
         listed: A page of the catalogue, if shown.
         states: The review states of items, by id.
         notices: Notices about the sources, if there is no answer with notices.
     """
 
-    choices: Sequence[Choice]
+    facets: Sequence[Facet]
     cards: Sequence[Card] = ()
     listed: Listing | None = None
     states: dict[str, str] = {}
@@ -70,7 +70,8 @@ def routes(
 ) -> list[BaseRoute]:
     """The routes; see ``pages.routes``."""
     pool = searches.pool
-    all_choices, catalogue = _per_engine(choices_of), _per_engine(catalogue_of)
+    all_facets = _per_engine(catalogue_facets)
+    catalogue = _per_engine(lambda engine: ordered(engine.keywords.all()))
 
     async def shown(request: Request, base: str) -> Response:
         """The page: results, a page of the catalogue, or the start page."""
@@ -84,18 +85,18 @@ def routes(
             answer = (await searches.answer(form.query(values), caller)).answer
 
         def found() -> PageContent:
-            choices = all_choices(engine)
+            facets = all_facets(engine)
             if answer:
-                counted = facets(choices, engine, form.query(values), answer)
+                counted = result_facets(facets, engine, form.query(values), answer)
                 states = states_of(service, answer.hits)
-                return PageContent(choices=counted, cards=_cards(engine, answer), states=states)
+                return PageContent(facets=counted, cards=_cards(engine, answer), states=states)
             notices = [text_for(caller, one) for one in engine.notices]
             if not form.where and base == "/":
-                return PageContent(choices=choices, notices=notices)
+                return PageContent(facets=facets, notices=notices)
             items = ordered(visible.entries(form.where)) if form.where else catalogue(engine)
-            listed = listing(items, form.page, partial(placed_for, caller))
+            listed = listing(items, form.page, partial(with_path_for, caller))
             states = states_of(service, listed.entries)
-            return PageContent(choices=choices, listed=listed, states=states, notices=notices)
+            return PageContent(facets=facets, listed=listed, states=states, notices=notices)
 
         return page(
             request,
@@ -134,13 +135,13 @@ def _cards(engine: SearchEngine, answer: Answer) -> list[Card]:
     items = engine.available_items([hit.id for hit in answer.hits if hit.matched_in])
     cards = []
     for hit in answer.hits:
-        marker, item = Marker(hit.evidence.terms), items.get(hit.id)
+        highlighter, item = Highlighter(hit.evidence.terms), items.get(hit.id)
         cards.append(
             Card(
                 hit,
-                marker.marked(hit.name or hit.id),
-                marker.marked(hit.description),
-                marker.excerpt(item.body, hit.matched_in) if item else Markup(),
+                highlighter.marked(hit.name or hit.id),
+                highlighter.marked(hit.description),
+                highlighter.excerpt(item.body, hit.matched_in) if item else Markup(),
             )
         )
     return cards

@@ -18,7 +18,7 @@ from repertory.trust import MAX_FILE_SIZE
 from repertory.trust_requests import defined_by, described, env_files, trust_request, untrusted
 from repertory.untrusted_files import read_bytes
 from repertory.workspace import Workspace
-from repertory_query.access.callers import Caller
+from repertory_query.access.callers import OWNER
 from repertory_query.backend.pool import Pool
 from repertory_query.backend.service import Service
 from repertory_query.pages.page import PageRoute, page, posted_fields, redirection
@@ -49,7 +49,6 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
     async def reviews(request: Request) -> Response:
         """Show the items and configurations that wait."""
-        caller = request.state.caller
 
         def shown() -> Response:
             return page(
@@ -57,7 +56,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
                 "reviews.html",
                 found=Reviews.of(store),
                 files=_files(service),
-                may_trust=_may_trust(caller),
+                may_trust=request.state.caller is OWNER,
                 is_team=service.parts.is_team,
             )
 
@@ -77,10 +76,10 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
 
     async def trust(request: Request) -> Response:
         """Trust a configuration in the version that was shown."""
-        caller = request.state.caller
         sent = await posted_fields(request)
         name_items(request, [sent.get("file", "")])
-        if service.parts.is_team or not _may_trust(caller):
+        # Trusted programs run as the user who started the server.
+        if service.parts.is_team or request.state.caller is not OWNER:
             text = "Only the user who started this server may trust configurations."
             raise HTTPException(403, text)
         await pool.run(lambda: _trust(service.workspace.reloaded(), sent))
@@ -136,8 +135,3 @@ def _trust(workspace: Workspace, sent: dict[str, str]) -> None:
         return
     environments = env_files(defined_by(file, workspace))
     workspace.trust.trust(file, known[0].digest, environments, digest_to_trust)
-
-
-def _may_trust(caller: Caller) -> bool:
-    """Whether a caller is the user who started the server, since programs run as this user."""
-    return caller.who == "owner"

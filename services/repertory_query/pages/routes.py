@@ -70,7 +70,7 @@ def routes(
         *sign_in.routes(access),
         *openid.routes(access),
         *results.routes(service, searches, defaults),
-        *explanation.routes(service, searches, defaults),
+        *explanation.routes(searches, defaults),
         *tool_call.routes(service, items, calls),
         *connecting.routes(service, access),
         *api_reference.routes(document, access),

@@ -16,7 +16,12 @@ LIMIT = 10  # more than the default for programs, because people scan a page qui
 
 
 class Form(Parameters, frozen=True, kw_only=True, omit_defaults=True):
-    """A filled-in form; missing fields are None or empty."""
+    """A filled-in form; missing fields are None or empty.
+
+    Attributes:
+        part: Whether to omit the frame of the page.
+        page: The page of the catalogue, from 1.
+    """
 
     q: str = ""
     part: bool = False

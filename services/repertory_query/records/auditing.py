@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope
 from repertory.audit import Audit, outcome_of
 from repertory.usage.recorder import UsageRecorder
 from repertory.wire import RECORDED
-from repertory_query.access.callers import Caller
+from repertory_query.access.callers import OWNER, Caller
 from repertory_query.access.rates import Rates
 from repertory_query.records.actions import MCP, AuditedRoute
 from repertory_query.records.request_usage import RequestUsage
@@ -20,8 +20,7 @@ from repertory_query.records.request_usage import RequestUsage
 MAX_REFUSALS = 60  # recorded per minute for unidentified callers, so that they cannot flood the log
 MAX_TEXT_SIZE = 16_384  # bytes of a body that is recorded as text
 
-
-_REFUSED = "refused"  # the name under which all of them are counted; no caller has it
+_REFUSED = "refused"  # the name under which refusals are counted; no caller has it
 
 
 def name_items(request: Request, what: Iterable[str]) -> None:
@@ -113,8 +112,7 @@ def _route_of(scope: Scope) -> tuple[AuditedRoute | None, Mapping[str, Any]]:
 
 def _records_itself(scope: Scope, caller: Caller | None) -> bool:
     """Whether the caller is `repertory mcp` of our own user, which records its own actions."""
-    is_own = caller is not None and caller.who == "owner"
-    return is_own and RECORDED in HTTPConnection(scope).headers
+    return caller is OWNER and RECORDED in HTTPConnection(scope).headers
 
 
 def _address(scope: Scope) -> str:

@@ -43,7 +43,7 @@ class Metrics:
         is_team: Whether watch services need a lease.
     """
 
-    def __init__(self, member: QueryProcess | None = None, *, is_team: bool = False) -> None:
+    def __init__(self, member: QueryProcess | None = None, *, is_team: bool) -> None:
         self._is_team = is_team
         self.on_request: Callable[[float, Mapping[str, str]], None] | None = None
         self._registry = CollectorRegistry()

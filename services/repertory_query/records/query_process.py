@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from repertory.stats import Process
-from repertory_query.access.rates import Table
+from repertory_query.access.rates import RequestCounts
 
 
 class QueryProcess(NamedTuple):
@@ -14,13 +14,13 @@ class QueryProcess(NamedTuple):
     Attributes:
         number: Its place, from 0; a process that replaces it has the same number.
         of: The number of processes.
-        table: Counts the requests of all processes.
+        requests: The requests of each caller to all processes.
         ids: The process id of each process, in shared memory.
     """
 
     number: int
     of: int
-    table: Table
+    requests: RequestCounts
     ids: Sequence[int]
 
     @property

@@ -53,7 +53,7 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     durations: tuple[int, ...] = (0,) * (len(BOUNDS) + 1)
 
 
-class Recent:
+class RecentSearches:
     """The latest searches of this process, and the counts of all. Thread-safe.
 
     They are kept only in memory, not on disk or in the log, because queries are private.

@@ -15,7 +15,7 @@ from multiprocessing.sharedctypes import RawArray
 
 from repertory import logs, telemetry
 from repertory.settings import Settings
-from repertory_query.access.rates import Table
+from repertory_query.access.rates import RequestCounts
 from repertory_query.records.query_process import QueryProcess
 from repertory_query.server.listening import listening
 from repertory_query.server.signals import TERMINATION, termination_signals
@@ -48,8 +48,8 @@ def run(settings: Settings, count: int) -> None:
         tempfile.TemporaryDirectory(prefix="repertory-metrics-") as counters,
     ):
         os.environ[COUNTERS] = counters  # the processes read it when they import the library
-        table, ids = Table(count), RawArray("q", count)
-        members = [QueryProcess(number, count, table, ids) for number in range(count)]
+        requests, ids = RequestCounts(count), RawArray("q", count)
+        members = [QueryProcess(number, count, requests, ids) for number in range(count)]
         places = [_Place(settings, listener, member) for member in members]
         try:
             while not stopping:

@@ -72,8 +72,8 @@ def answer(
         deadline = time.monotonic() + READY_TIMEOUT_S
         while waits and not stopping and time.monotonic() < deadline:
             waits = not (live.wait(0.1) or live.missing.get("index") == NOTHING_INDEXED)
-        table, number = (member.table, member.number) if member else (None, 0)
-        rates = Rates(settings.values.requests_per_minute, table, number)
+        requests, number = (member.requests, member.number) if member else (None, 0)
+        rates = Rates(settings.values.requests_per_minute, requests, number)
         serve(create_app(service, settings, rates, member=member), listener, stopping)
 
 

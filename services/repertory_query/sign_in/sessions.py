@@ -79,10 +79,8 @@ class Seal:
         try:
             found = jwe.decrypt_compact(value, self._key, algorithms=[*_HEADER.values()])
             sealed = msgspec.json.decode(found.plaintext or b"", type=_SealedContent)
-            return msgspec.json.decode(sealed.content, type=kind) if self._lasts(sealed) else None
+            has_expired = sealed.until <= time.time()
+            return None if has_expired else msgspec.json.decode(sealed.content, type=kind)
         # Headers of a wrong type raise TypeErrors; msgspec's errors are ValueErrors.
         except (JoseError, ValueError, TypeError):
             return None
-
-    def _lasts(self, sealed: _SealedContent) -> bool:
-        return sealed.until > time.time()

@@ -258,9 +258,9 @@ class RedisDeltas(Deltas):
     def _since(self, collection: str, position: str) -> Delta:
         life, number = _parts(position)
         with self._server.translated():
-            now, last, news = self._read([self._key(collection)], [RETENTION_S, life, number])
-        end = f"{now.decode()}-{int(last)}"
-        if life != now.decode() or int(last) - number != len(news):
+            current, last, news = self._read([self._key(collection)], [RETENTION_S, life, number])
+        end = f"{current.decode()}-{int(last)}"
+        if life != current.decode() or int(last) - number != len(news):
             return Delta(position=end, gap=True)
         try:
             hashes = [msgspec.json.decode(data, type=dict[str, str]) for _, (_, data) in news]

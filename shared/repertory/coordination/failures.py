@@ -5,6 +5,7 @@ coordinator must know all of them, or it would send the oldest repeatedly.
 """
 
 import contextlib
+import math
 import threading
 import time
 import uuid
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
+from cachetools import TTLCache
 from typing_extensions import override
 
 if TYPE_CHECKING:
@@ -113,8 +115,7 @@ class MemoryFailures(Failures):
         self._failures: dict[str, Failure] = {}
         self._items: FailedHashes = defaultdict(dict)
         self._version = ""
-        self._attempts: dict[str, tuple[int, float]] = {}  # count and time, oldest first
-        self._clock = clock
+        self._attempts: TTLCache[str, int] = TTLCache(math.inf, RETENTION_S, clock)
         self._lock = threading.Lock()
 
     @override
@@ -180,12 +181,8 @@ class MemoryFailures(Failures):
 
     @override
     def attempt(self, job: str) -> int:
-        now = self._clock()
         with self._lock:
-            while self._attempts and next(iter(self._attempts.values()))[1] <= now - RETENTION_S:
-                del self._attempts[next(iter(self._attempts))]
-            count = self._attempts.pop(job, (0, now))[0] + 1
-            self._attempts[job] = count, now
+            count = self._attempts[job] = self._attempts.get(job, 0) + 1
             return count
 
     @override

@@ -162,7 +162,9 @@ class RedisLease(Lease):
         self._now = now
         self._owner = uuid.uuid4().hex
         self._keys = [server.key("lease"), server.key("lease", "waiting")]
-        self._scripts = [server.script(one) for one in (_TAKE, _HOLDERS, _RELEASE)]
+        self._take = server.script(_TAKE)
+        self._holders = server.script(_HOLDERS)
+        self._release = server.script(_RELEASE)
         self._held_until = float("-inf")
 
     @override
@@ -172,7 +174,7 @@ class RedisLease(Lease):
         data = msgspec.json.encode(about)
         asked = self._clock()  # read before the server's clock, so this deadline comes first
         with self._server.translated():
-            taken = self._scripts[0](self._keys, [self._owner, data, self._milliseconds])
+            taken = self._take(self._keys, [self._owner, data, self._milliseconds])
         self._held_until = asked + self._milliseconds / 1_000 if taken else float("-inf")
         return bool(taken)
 
@@ -184,17 +186,17 @@ class RedisLease(Lease):
     @override
     def holders(self) -> Holders:
         with self._server.translated():
-            found = self._scripts[1](self._keys)
+            found = self._holders(self._keys)
         now = self._now()
-        first, *waiting = [_read(one, now) for one in found]
-        waiting.sort(key=lambda one: one.since if one else now)
-        return Holders(holder=first, waiting=[one for one in waiting if one])
+        holder, *others = [_read(one, now) for one in found]
+        waiting = sorted(filter(None, others), key=lambda one: one.since)
+        return Holders(holder=holder, waiting=waiting)
 
     @override
     def release(self) -> None:
         self._held_until = float("-inf")
         with self._server.translated():
-            self._scripts[2](self._keys, [self._owner])
+            self._release(self._keys, [self._owner])
 
 
 def _read(entry: tuple[bytes, bytes] | None, now: float) -> Holder | None:

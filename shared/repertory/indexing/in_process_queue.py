@@ -27,7 +27,7 @@ WORKER = "worker:server"  # its name on the status board
 LATER_S = 10.0  # the wait before retrying a rebuild that could not begin
 RETRY_INTERVAL_S = 1.0  # the wait after an error of the store
 # The idle time after which memory is released. During frequent saves it would be needed again.
-REST_AFTER_S = 1.0
+RELEASE_AFTER_S = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class InProcessQueue(JobQueue):
         self._delayed: list[tuple[float, Job, QueueName]] = []
         self._later: dict[tuple[str, int], float] = {}  # rebuilds to retry, and when
         self._changed = threading.Condition()
-        self._is_rested = True  # whether memory was released since the last job
+        self._is_memory_released = True  # since the last job
         self._stopped = False
         self._error = ""
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
@@ -155,20 +155,20 @@ class InProcessQueue(JobQueue):
 
     def _next(self) -> Callable[[], None] | None:
         """Wait for due work; None once stopped."""
-        rest_at = math.inf if self._is_rested else time.monotonic() + REST_AFTER_S
+        release_at = math.inf if self._is_memory_released else time.monotonic() + RELEASE_AFTER_S
         with self._changed:
             while not self._stopped:
                 work = self._due()
                 now = time.monotonic()
-                if work or now >= rest_at:
-                    self._is_rested = not work
-                    return work or self._rest
-                times = (*(at for at, _, _ in self._delayed), *self._later.values(), rest_at)
+                if work or now >= release_at:
+                    self._is_memory_released = not work
+                    return work or self._release_memory
+                times = (*(at for at, _, _ in self._delayed), *self._later.values(), release_at)
                 due = min(*times, now + 60)
                 self._changed.wait(max(due - now, 0.01))
             return None
 
-    def _rest(self) -> None:
+    def _release_memory(self) -> None:
         """Release the memory used by the last jobs."""
         self._writer.free_memory()
         trim()

@@ -6,8 +6,7 @@ from msgspec.structs import replace
 
 from repertory.catalogue.item import Item
 from repertory.errors import StoreError
-from repertory.indexing.merged import from_source
-from repertory.indexing.scan import ChangeResult, ScanResult
+from repertory.indexing.scan import ChangeResult, ScanResult, SourceResult
 from repertory.review.gate import Gate
 from repertory.sources.source import Problem, Scan, Source, Trust, warning
 
@@ -33,7 +32,7 @@ class JudgedScan:
         self.judged: dict[str, list[Problem]] = {}
         self.is_judged = False
 
-    def update(self, result: ScanResult | ChangeResult, gate: Gate | None) -> set[str] | None:
+    def update(self, result: SourceResult, gate: Gate | None) -> set[str] | None:
         """Replace the scan, or apply a change to it, and let approved items pass.
 
         Unchanged items keep their judgement. A change needs a scan.
@@ -119,13 +118,16 @@ class JudgedScan:
         """The gate's problems with items."""
         if self.result.scan is None:
             return []
-        judged = (problem for problems in self.judged.values() for problem in problems)
-        return from_source(judged, self.source.name)
+        return self._of_source(problem for some in self.judged.values() for problem in some)
 
     @property
     def problems(self) -> list[Problem]:
         """The problems of the scan."""
-        return from_source(self.result.scan.problems if self.result.scan else (), self.source.name)
+        return self._of_source(self.result.scan.problems if self.result.scan else ())
+
+    def _of_source(self, problems: Iterable[Problem]) -> list[Problem]:
+        """The problems, assigned to the source."""
+        return [replace(problem, sources=(self.source.name,)) for problem in problems]
 
     def _refuse(self, error: str) -> None:
         """Handle unreadable approvals: a trusted source passes, any other counts as unreadable."""

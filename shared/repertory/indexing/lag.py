@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 
 from repertory.indexing.job import QueueName
-from repertory.indexing.ledger import NEVER, Sent
+from repertory.indexing.ledger import NEVER, SentItem
 from repertory.watch_status import SAVE_BOUNDS, SaveTimes
 
 
@@ -15,13 +15,13 @@ class Lag:
         self._durations = [0] * (len(SAVE_BOUNDS) + 1)
         self._seconds = 0.0
 
-    def note(self, done: Iterable[Sent], now: float) -> None:
+    def note(self, done: Iterable[SentItem], now: float) -> None:
         """Record items that are done now. ``now`` is by the clock used when they were sent."""
         for one in filter(_is_save, done):
             self._seconds += now - one.since
             self._durations[bisect_left(SAVE_BOUNDS, now - one.since)] += 1
 
-    def times(self, pending: Iterable[Sent], now: float) -> SaveTimes:
+    def times(self, pending: Iterable[SentItem], now: float) -> SaveTimes:
         """The recorded durations, and how long the oldest pending save has waited."""
         oldest = min((one.since for one in pending if _is_save(one)), default=now)
         return SaveTimes(
@@ -29,5 +29,5 @@ class Lag:
         )
 
 
-def _is_save(sent: Sent) -> bool:
+def _is_save(sent: SentItem) -> bool:
     return sent.queue == QueueName.SAVES and sent.at > NEVER

@@ -10,8 +10,8 @@ import msgspec
 from repertory.catalogue.item import Item
 from repertory.index.vectors import State
 from repertory.indexing.judged_scan import JudgedScan
-from repertory.indexing.merged import Merged
-from repertory.indexing.scan import ChangeResult, ScanResult
+from repertory.indexing.merged import MergedItems
+from repertory.indexing.scan import ChangeResult, ScanResult, SourceResult
 from repertory.notices import SUDDENLY_EMPTY
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
@@ -50,7 +50,7 @@ class LatestScans:
         self.catalogue = Catalogue(())
         self._names: frozenset[str] = frozenset()
         self._latest: dict[str, JudgedScan] = {}
-        self._merged = Merged(self.catalogue)
+        self._merged = MergedItems(self.catalogue)
         self._seen = dict(seen)
         self._found = found
         self._unlisted = unlisted
@@ -96,9 +96,7 @@ class LatestScans:
         self._names = frozenset(identities)
         self._judge_all()
 
-    def examine(
-        self, result: ScanResult | ChangeResult, is_over: Callable[[], bool] = lambda: False
-    ) -> None:
+    def examine(self, result: SourceResult, is_over: Callable[[], bool]) -> None:
         """Examine a result's items ahead of ``add``, on any thread; see ``Gate``.
 
         This stops once ``is_over``; ``add`` examines the rest.
@@ -107,7 +105,7 @@ class LatestScans:
         if self._gate is not None and read is not None:
             self._gate.examine(result.source, takewhile(lambda _: not is_over(), read.items))
 
-    def add(self, result: ScanResult | ChangeResult) -> set[str] | None:
+    def add(self, result: SourceResult) -> set[str] | None:
         """Process a source's scan, or a change since its last scan.
 
         Results of sources that left the catalogue are ignored. So is a change after a failed scan,
@@ -152,7 +150,7 @@ class LatestScans:
         self._merge_all()
 
     def _merge_all(self) -> None:
-        self._merged = Merged(self.catalogue)
+        self._merged = MergedItems(self.catalogue)
         self._merge({item: None for one in self._latest.values() for item in one.passed})
 
     def _merge(self, ids: Iterable[str]) -> None:

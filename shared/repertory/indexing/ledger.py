@@ -16,7 +16,7 @@ MAX_VERSIONS = 3  # pending versions of an item; a newer save then waits for one
 _BUCKET_SHIFT = 8 * KEY_BYTES - 12  # 4,096 buckets
 
 
-class Sent(NamedTuple):
+class SentItem(NamedTuple):
     """A pending item: sent in a job, and not confirmed yet.
 
     Attributes:
@@ -58,7 +58,7 @@ class Ledger:
     def __init__(self, collection: str) -> None:
         self.collection = collection
         self.states: dict[str, State] = {}
-        self.pending: dict[str, Sent] = {}
+        self.pending: dict[str, SentItem] = {}
         self.failed: dict[str, str] = {}
         self.position = ""
         self.counts: Counter[str] = Counter()
@@ -67,8 +67,8 @@ class Ledger:
         self._backlog: dict[str, Item | None] = {}
         self._new: set[str] = set()  # the waiting items that the states do not have
         # Earlier versions of pending items that were sent, too, by item and hash.
-        self._superseded: dict[str, dict[str, Sent]] = {}
-        self._lost: dict[str, Sent] = {}  # lost items, until they are sent again
+        self._superseded: dict[str, dict[str, SentItem]] = {}
+        self._lost: dict[str, SentItem] = {}  # lost items, until they are sent again
         self._unclear: set[str] = set()  # items whose stored state is unknown
         self._confirmed: dict[str, int] = {}  # the newest confirmed revision, by queue
         self._latest = 0
@@ -203,10 +203,10 @@ class Ledger:
                 revision=revision,
             )
             self._set(item.id, state)
-            self._mark(item.id, Sent(state.metadata_hash, revision, queue, now, change, now))
+            self._mark(item.id, SentItem(state.metadata_hash, revision, queue, now, change, now))
         for gone in removed:
             self._set(gone, None)
-            self._mark(gone, Sent(REMOVED, revision, queue, now, "removed", now))
+            self._mark(gone, SentItem(REMOVED, revision, queue, now, "removed", now))
         return revision
 
     def not_queued(self, items: Iterable[str]) -> None:
@@ -214,7 +214,7 @@ class Ledger:
         for item in items:
             self.pending[item] = self.pending[item]._replace(queue="", at=NEVER)
 
-    def confirm(self, hashes: Mapping[str, str]) -> list[Sent]:
+    def confirm(self, hashes: Mapping[str, str]) -> list[SentItem]:
         """Mark announced items as done. An item with an unexpected hash becomes unclear.
 
         Returns:
@@ -355,18 +355,17 @@ class Ledger:
             self._per_source.update([state.source] if state else ())
         if state is not None:
             self.states[item] = state
-            self._new.discard(item)
-        elif self._saved.get(item) or self._backlog.get(item):
-            self._new.add(item)
-        if state is None and before is not None:
-            self._bucket(item).discard(item)
-        elif state is not None and before is None:
             self._bucket(item).add(item)
+            self._new.discard(item)
+        else:
+            self._bucket(item).discard(item)
+            if self._saved.get(item) or self._backlog.get(item):
+                self._new.add(item)
 
     def _bucket(self, item: str) -> set[str]:
         return self._buckets.setdefault(item_key(item) >> _BUCKET_SHIFT, set())
 
-    def _mark(self, item: str, sent: Sent) -> None:
+    def _mark(self, item: str, sent: SentItem) -> None:
         if older := self.pending.get(item):
             self._superseded.setdefault(item, {})[older.hash] = older
         lost = self._lost.pop(item, None)
@@ -386,14 +385,14 @@ class Ledger:
         else:
             del self._superseded[item]
 
-    def _end(self, item: str) -> Sent:
+    def _end(self, item: str) -> SentItem:
         self._superseded.pop(item, None)
         return self.pending.pop(item)
 
     def _take_back(self, item: str) -> None:
         self.counts[self._end(item).change] -= 1
 
-    def _overtake(self, sent: Sent) -> None:
+    def _overtake(self, sent: SentItem) -> None:
         """Record that earlier jobs in the same queue have had their turn."""
         newest = self._confirmed.get(sent.queue, 0)
         self._confirmed[sent.queue] = max(newest, sent.revision)

@@ -4,8 +4,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
-
 from repertory.catalogue.item import Item
 from repertory.catalogue.policies import Policies
 from repertory.catalogue.policy import Rule
@@ -17,7 +15,7 @@ _CALLED = frozenset({"mcp", "openapi"})  # the types of sources whose tools can 
 _NO_RULES: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
 
 
-class Merged:
+class MergedItems:
     """The items of a catalogue, with its policies applied.
 
     If several sources offer the same id, the source that more callers may see wins, so that a
@@ -91,9 +89,7 @@ class Merged:
         first, *others = sorted(found, key=lambda item: item.source not in self._servers)
         for other in others:
             item = other
-            if _is_wider(
-                self._audiences.get(item.source, ()), self._audiences.get(first.source, ())
-            ):
+            if self.precedes(item.source, first.source):
                 first, item = item, first
             self._left_out.setdefault(item_id, []).append(_left_out(item, first))
         return first
@@ -137,8 +133,3 @@ def _withheld(rule: Rule) -> Problem:
         f"{shlex.quote(rule.file)}` to allow more."
     )
     return Problem(severity=Severity.WARNING, message=message)
-
-
-def from_source(problems: Iterable[Problem], source: str) -> list[Problem]:
-    """The problems, assigned to one source."""
-    return [msgspec.structs.replace(problem, sources=(source,)) for problem in problems]

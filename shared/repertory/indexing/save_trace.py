@@ -5,20 +5,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 from repertory.indexing.job import Job
-from repertory.indexing.scan import ChangeResult, ScanResult
+from repertory.indexing.scan import SourceResult
 from repertory.telemetry import spans
-
-Read = ScanResult | ChangeResult
 
 
 class SaveTrace:
     """Collects the scans since the last jobs were sent. Scans without a change are not traced."""
 
     def __init__(self) -> None:
-        self._scans: dict[str, tuple[Read, float]] = {}  # each with its end time, by source
+        self._scans: dict[str, tuple[SourceResult, float]] = {}  # each with its end time, by source
         self._parent = ""  # the parent span of jobs that are sent later for the same change
 
-    def scanned(self, result: Read) -> None:
+    def scanned(self, result: SourceResult) -> None:
         """Record a scan that has just ended."""
         if spans.are_on():
             self._scans[result.source.name] = result, time.time()

@@ -58,6 +58,9 @@ class ChangeResult(msgspec.Struct, frozen=True, kw_only=True):
     at: float
 
 
+SourceResult = ScanResult | ChangeResult
+
+
 def scan_source(source: Source, *, refresh: bool = False) -> ScanResult:
     """Scan one source. A failure is returned as a result.
 
@@ -106,9 +109,7 @@ def scan_all(sources: Sequence[Source], done: Callable[[], None]) -> list[ScanRe
         finally:
             done()
 
-    if not sources:
-        return []
-    with ThreadPoolExecutor(min(CONCURRENCY, len(sources))) as pool:
+    with ThreadPoolExecutor(CONCURRENCY) as pool:
         try:
             return list(pool.map(one, sources))
         except BaseException:  # Ctrl-C

@@ -14,7 +14,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.coordination.failures import Failure
 from repertory.errors import ModelError, StoreError
 from repertory.keys import Keys, Scope
-from repertory_query.backend.caller_view import _placed, without_paths
+from repertory_query.backend.caller_view import _with_short_path, without_paths
 from repertory_query.backend.served_index import ServedIndex
 from tests.support.builders import write, write_skill
 from tests.support.command_line import TOOLS
@@ -268,6 +268,6 @@ def test_an_items_path_is_relative(parts: list[str]) -> None:
     path = "/" + "/".join(parts)
     for item_id in ("x", "source/" + parts[-1], "source/" + "/".join(parts[-2:]), "s/" + parts[0]):
         item = Item(id=item_id, kind=Kind.DOCUMENT, name="x", source="source", path=path)
-        shown = _placed(item).path
+        shown = _with_short_path(item).path
         assert not shown.startswith("/")
         assert path.endswith(shown)
