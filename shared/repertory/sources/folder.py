@@ -202,7 +202,10 @@ class FolderSource(Source):
         return f"{self.name}/{place}"
 
     def read(self, file: Found, text: str) -> Reading:
-        """Parse one file. The result depends only on the text and the file's place."""
+        """Parse one file. The result depends only on the text and the file's place.
+
+        Its problems need no item, unless ``many_in_a_file``.
+        """
         raise NotImplementedError
 
     def item(

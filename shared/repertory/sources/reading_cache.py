@@ -16,7 +16,7 @@ from repertory.sources.folder_memory import (
 )
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.walk import SLICE
-from repertory.sources.source import Problem
+from repertory.sources.source import Problem, error
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +43,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     def known_items(self) -> tuple[KnownItem, ...]:
         """Its items as a later process knows them."""
         return self.known or tuple(map(KnownItem.of, self.items))
+
+
+def unread(file: Found, message: str, line: int | None = None) -> Reading:
+    """The reading of a file whose items could not be read, with the reason as an error."""
+    return Reading(problems=[error(file.path, message, line)], broken=True)
 
 
 class _Cached(msgspec.Struct, frozen=True):

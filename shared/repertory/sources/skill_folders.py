@@ -6,7 +6,6 @@ from typing import Any
 
 from typing_extensions import override
 
-from repertory.catalogue.item import Item
 from repertory.catalogue.skill_format import (
     MAX_DESCRIPTION_LENGTH,
     MAX_NAME_LENGTH,
@@ -113,7 +112,6 @@ class SkillFolders(FolderSource):
             return Reading(problems=parsed.problems, broken=True)
         if hidden := _hidden(parsed.fields):
             return Reading(hidden=hidden)
-        item_id = self.file_id(file.place)
         name = text_field(parsed.fields, "name")
         description = text_field(parsed.fields, "description") or described(parsed.body)
         is_misplaced = not parsed.fields and _MISPLACED.match(parsed.body)
@@ -124,13 +122,13 @@ class SkillFolders(FolderSource):
                 "out; begin the file with front matter whose `description` says what it does and "
                 "when to use it."
             )
-            problem = error(file.path, message, item=item_id)
-            return Reading(problems=[*parsed.problems, problem], broken=True)
-        folder = item_id.rpartition("/")[2]
+            problems = [*parsed.problems, error(file.path, message)]
+            return Reading(problems=problems, broken=True)
+        folder = self.file_id(file.place).rpartition("/")[2]
         item, wrong = self.item(
             file, parsed.fields, name=name or folder, description=description, body=parsed.body
         )
-        deviations = _deviations(parsed.fields, item, folder)
+        deviations = _deviations(parsed.fields, file.path, folder)
         return Reading(items=[item], problems=[*parsed.problems, *wrong, *deviations])
 
 
@@ -156,7 +154,7 @@ def _hidden(fields: dict[str, Any]) -> str:
     return "it has `internal: true` in its `metadata`" if is_internal else ""
 
 
-def _deviations(fields: dict[str, Any], item: Item, folder: str) -> list[Problem]:
+def _deviations(fields: dict[str, Any], path: str, folder: str) -> list[Problem]:
     """Return a warning for each deviation from the format."""
     messages = []
     name, description = text_field(fields, "name"), text_field(fields, "description")
@@ -185,4 +183,4 @@ def _deviations(fields: dict[str, Any], item: Item, folder: str) -> list[Problem
             f"The description has {len(description):,} characters; the format allows "
             f"{MAX_DESCRIPTION_LENGTH:,}, and hosts may cut the rest."
         )
-    return [warning(item.path, message, item=item.id) for message in messages]
+    return [warning(path, message) for message in messages]
