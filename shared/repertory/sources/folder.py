@@ -223,10 +223,9 @@ class FolderSource(Source):
         Returns:
             The item with its tags, extra fields and policy, and the problems of the policy.
         """
-        item_id = self.file_id(file.place)
-        policy, problems = authored(fields, file.path, item_id)
+        policy, problems = authored(fields, file.path)
         item = Item(
-            id=item_id,
+            id=self.file_id(file.place),
             kind=kind,
             name=name,
             source=self.name,
@@ -482,5 +481,5 @@ class FolderSource(Source):
         problems += reading.problems
         if not self.many_in_a_file:
             item_id = self.file_id(file.place)
-            problems = [msgspec.structs.replace(one, item=one.item or item_id) for one in problems]
+            problems = [msgspec.structs.replace(one, item=item_id) for one in problems]
         return msgspec.structs.replace(reading, problems=problems)
