@@ -249,10 +249,7 @@ class FolderSource(Source):
 
     def memory(self) -> Memory:
         """The memory of the last scan; without files if it failed."""
-        if self._is_unread:
-            return Memory(self._seen)
-        files, known = self._readings.memory()
-        return Memory(FolderState(self._seen.folders, self._seen.files | files), known)
+        return Memory(self._seen) if self._is_unread else self._readings.memory(self._seen)
 
     def deciding_files(self) -> Iterable[str]:
         """The files besides the wanted ones that the last scan depended on; they may be missing."""

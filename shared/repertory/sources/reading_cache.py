@@ -9,6 +9,7 @@ from repertory.catalogue.item import Item
 from repertory.files import Signature
 from repertory.sources.folder_memory import (
     CHANGING,
+    FolderState,
     KnownFile,
     KnownItem,
     Memory,
@@ -122,8 +123,8 @@ class ReadingCache:
         """Forget a file that is no longer read."""
         self._cached.pop(path, None)
 
-    def memory(self) -> tuple[dict[str, Signature | None], dict[str, KnownFile]]:
-        """The signatures of the files of the last scan, and the results of reading them."""
+    def memory(self, seen: FolderState) -> Memory:
+        """The results of the last scan, given the state of everything else that it depended on."""
         signatures = {path: one.signature for path, one in self._cached.items()}
         known = {
             path: KnownFile(
@@ -131,7 +132,7 @@ class ReadingCache:
             )
             for path, one in self._cached.items()
         }
-        return signatures, known
+        return Memory(FolderState(seen.folders, seen.files | signatures), known)
 
     def _read_one(self, file: Found, parse: Callable[[Found], Reading]) -> _Cached:
         current = settled_signature(file.path)
