@@ -55,7 +55,7 @@ class OpenApi(Source):
     ) -> None:
         self.name = api.name
         self.location = location
-        self.folder = None if url else WatchedFolder(file, lambda _: True)
+        self.folder = None if url else WatchedFolder(file)
         self._api = api
         self.file = str(file)
         self._url = url
