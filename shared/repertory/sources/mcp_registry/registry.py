@@ -32,8 +32,8 @@ class Registry:
         self._base = url if _VERSIONED.search(url) else f"{url}/{API}"
         self.location = shown(url)
 
-    def server(self, name: str, version: str = "latest") -> Listed:
-        """Read one version of a server.
+    def server(self, name: str, version: str) -> Listed:
+        """Read one version of a server; ``latest`` is its newest.
 
         Raises:
             SourceError: The registry does not have it, or its response is invalid.
