@@ -57,7 +57,8 @@ def body_of(document: Document, raw: Mapping[str, Any], arguments: Arguments) ->
         name = arguments.add("body", about, "request", required=is_required)
         return Body(type=media_type, argument=name)
     parts = _parts(document, schema, media)
-    fields = _fields(document, schema, arguments, is_required=is_required or is_form)
+    plain = _plain_object(document, schema)
+    fields = _fields(plain, arguments, is_required=is_required or is_form)
     if fields is None:
         converted = arguments.builder.convert(schema)
         name = arguments.add("body", converted, "request", required=is_required)
@@ -65,7 +66,7 @@ def body_of(document: Document, raw: Mapping[str, Any], arguments: Arguments) ->
     for field in fields:
         if field in parts and parts[field].is_file:
             fields[field] = {"type": "string", "description": FILE}
-    required = _plain_object(document, schema).get("required") or []
+    required = plain.get("required") or []
     names = [
         arguments.add(name, inner, "body", required=is_required and name in required)
         for name, inner in fields.items()
@@ -133,11 +134,10 @@ def _says_nothing(key: str, value: object) -> bool:
 
 
 def _fields(
-    document: Document, schema: object, arguments: Arguments, *, is_required: bool
+    plain: Mapping[str, Any], arguments: Arguments, *, is_required: bool
 ) -> dict[str, Any] | None:
     """The properties of a body, converted; None if they cannot be separate arguments."""
-    found = _plain_object(document, schema)
-    properties, required = found.get("properties"), found.get("required") or []
+    properties, required = plain.get("properties"), plain.get("required") or []
     if not isinstance(properties, Mapping) or not isinstance(required, list):
         return None
     if (required and not is_required) or properties.keys() & arguments.properties.keys():

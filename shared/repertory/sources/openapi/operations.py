@@ -156,7 +156,7 @@ class _Reader:
         arguments = Arguments(self._requests.builder())
         parameters = parameters_of(self._document, item, raw, path, arguments)
         body = body_of(self._document, raw, arguments)
-        schema = arguments.schema()
+        schema, defects = arguments.schema()
         security, wrong = self._security.alternatives(raw)
         request = Operation(
             method=method.upper(),
@@ -182,7 +182,7 @@ class _Reader:
             given=_given_name(raw),
             tags=_tags(raw),
             place=place,
-            complaints=(*arguments.complaints(), *wrong),
+            complaints=(*defects, *wrong),
         )
 
     def _server_of(self, item: Mapping[str, Any], raw: Mapping[str, Any]) -> str:
