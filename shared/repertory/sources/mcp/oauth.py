@@ -46,7 +46,7 @@ class _Refusal(msgspec.Struct):
     error: str = ""
 
 
-class SignedIn(httpx2.Auth):
+class TokenAuth(httpx2.Auth):
     """Adds the stored token to the requests of one connection.
 
     The tokens are read for each request, because another process may have renewed them.
