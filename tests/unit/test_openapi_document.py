@@ -539,6 +539,18 @@ def test_a_source_is_named_after_the_title(tmp_path: Path, title: str, name: str
     assert found.entry["auth"]["clé"].isascii()
 
 
+def test_a_document_that_becomes_a_link_out_of_its_project_is_not_read(tmp_path: Path) -> None:
+    """A change of the project must not make another file of the user an API."""
+    (tmp_path / "project").mkdir()
+    one = source(tmp_path / "project", document({"/a": {"get": {}}}))
+    one.within = str(tmp_path / "project")
+    assert one.scan().items
+    file = Path(one.file).rename(tmp_path / "other.json")
+    Path(one.file).symlink_to(file)
+    with pytest.raises(SourceError, match="leads out of"):
+        one.scan()
+
+
 def test_a_variable_for_a_secret_does_not_begin_with_a_digit(tmp_path: Path) -> None:
     """Otherwise it would not count as a variable, and its text would be sent as the secret."""
     schemes = {"securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}}
