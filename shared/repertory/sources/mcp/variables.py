@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -22,7 +22,11 @@ PROXIES = (*_UPPER, *map(str.lower, _UPPER))
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _INPUT = "input:"
-_FOLDERS = frozenset({"workspaceFolder", "workspaceFolderBasename", "userHome"})
+_FOLDERS: dict[str, Callable[[str], str]] = {  # given the workspace
+    "workspaceFolder": lambda workspace: workspace,
+    "workspaceFolderBasename": lambda workspace: Path(workspace).name,
+    "userHome": lambda _: str(Path.home()),
+}
 _ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
@@ -151,13 +155,8 @@ def filled(
 
     def value(found: re.Match[str]) -> str:
         reference = found[1]
-        folders = {
-            "workspaceFolder": workspace,
-            "workspaceFolderBasename": Path(workspace).name,
-            "userHome": str(Path.home()),
-        }
-        if reference in folders:
-            return folders[reference]
+        if reference in _FOLDERS:
+            return _FOLDERS[reference](workspace)
         if reference.startswith(_INPUT):
             name = _name_of_input(reference)
             missing = f"{whose} needs input: set {name} in the environment."
