@@ -6,7 +6,7 @@ from typing import Any
 
 from repertory.sources.openapi.document import BrokenError, Document
 from repertory.sources.openapi.operation import Body, Part
-from repertory.sources.openapi.parameters import Arguments
+from repertory.sources.openapi.parameters import FORM_STYLES, Arguments
 from repertory.sources.openapi.schemas import Schemas
 from repertory.text import media_type_of
 
@@ -19,7 +19,6 @@ FILE = "The file's text, or a `data:` URL with its content in Base64."
 
 _JSON = re.compile(r"application/(?:[A-Za-z0-9!#$&^_.+-]{1,100}\+)?json|\*/\*|application/\*")
 _SIMPLE = ("type", "properties", "required", "title", "description", "default", "nullable")
-_FORM_STYLES = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
 
 
 def is_json(media_type: str) -> bool:
@@ -161,7 +160,7 @@ def _parts(document: Document, schema: object, media: Mapping[str, Any]) -> dict
         style, given = encoding.get("style"), str(encoding.get("contentType", ""))
         given = given.partition(",")[0].strip()
         part = Part(
-            style=style if style in _FORM_STYLES else None,
+            style=style if style in FORM_STYLES else None,
             explode=encoding.get("explode", style in (None, "form", "deepObject")) is not False,
             type=given if MEDIA_TYPE.fullmatch(given) and "*" not in given else "",
             is_file=_is_file(raw),

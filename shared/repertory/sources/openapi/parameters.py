@@ -11,9 +11,10 @@ from repertory.sources.openapi.security import FRAMING, HEADER_NAME
 
 MAX_PARAMETERS = 200
 _IGNORED_HEADERS = {"accept", "content-type", "authorization"}  # as OpenAPI specifies
+FORM_STYLES: tuple[Style, ...] = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
 _STYLES: dict[str, tuple[Style, ...]] = {  # the default comes first
     "path": ("simple", "label", "matrix"),
-    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    "query": FORM_STYLES,
     "header": ("simple",),
     "cookie": ("form",),
 }
