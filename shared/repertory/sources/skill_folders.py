@@ -93,15 +93,15 @@ class SkillFolders(FolderSource):
         )
 
     @override
-    def without_items(self, walked: Walk) -> dict[str, str]:
+    def without_items(self, walk: Walk) -> dict[str, str]:
         """The folders in a skill folder without a skill. Empty for a whole project."""
-        held = {file.place.split("/")[0] for file in walked.files}
-        if self.gitignore or not held.isdisjoint(SKILL_FILES):
+        with_skills = {file.place.split("/")[0] for file in walk.files}
+        if self.gitignore or not with_skills.isdisjoint(SKILL_FILES):
             return {}
         return {
             folder: _lacks_skill_file(self.path / folder)
-            for folder in walked.folders
-            if folder not in held and is_clean(folder)  # others get a warning
+            for folder in walk.folders
+            if folder not in with_skills and is_clean(folder)  # others get a warning
         }
 
     @override

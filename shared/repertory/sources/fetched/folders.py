@@ -39,7 +39,7 @@ class FetchedFolder(FetchedSource, FolderSource):
         return f"{self.name}/{self.name}" if found == f"{self.name}/{CURRENT}" else found
 
     @override
-    def without_items(self, walked: Walk) -> dict[str, str]:
+    def without_items(self, walk: Walk) -> dict[str, str]:
         """Empty, because published content has many folders without items."""
         return {}
 
