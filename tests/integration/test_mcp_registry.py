@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from repertory.errors import ConfigurationError, SourceError, UsageError
 from repertory.sources.adding import Address, Recognised, recognise
+from repertory.sources.fetched.fetcher import State
 from repertory.sources.mcp_registry import registry as api
+from repertory.sources.mcp_registry.fetcher import Pin, ServerFetcher
 from repertory.sources.mcp_registry.registry import Registry
 from repertory.sources.registry import build, contained
 from repertory.sources.source import Source, Trust
@@ -233,9 +236,16 @@ def manifest(**config: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     return {"server": {"type": "python", "mcp_config": config}, "user_config": settings}
 
 
-def of_bundle(listen: Listen, content: bytes, sha256: str = "") -> str:
+def of_bundle(
+    listen: Listen, content: bytes, sha256: str = "", asked: Callable[[], None] = lambda: None
+) -> str:
     """The URL of a registry with a server whose package is a bundle."""
-    app = Starlette(routes=[Route("/a.mcpb", lambda _: Response(content))])
+
+    def answer(_request: Request) -> Response:
+        asked()
+        return Response(content)
+
+    app = Starlette(routes=[Route("/a.mcpb", answer)])
     package = {
         "registryType": "mcpb",
         "identifier": f"{listen(app)}/a.mcpb",
@@ -264,6 +274,21 @@ def test_a_bundle_is_unpacked_and_verified(listen: Listen, tmp_path: Path) -> No
     entry = added(recognised(f"mcp-registry:{TRACKER}", other), tmp_path)
     with pytest.raises(SourceError, match="SHA-256"):
         built(entry, tmp_path).refresh()
+
+
+def test_a_fetch_can_be_interrupted(listen: Listen, tmp_path: Path) -> None:
+    """A command that ends waits neither for a slow registry nor for a bundle."""
+
+    def asked() -> None:
+        fetcher.cancelled.set()
+
+    url = of_bundle(listen, bundle(manifest(command="x")), asked=asked)
+    pin = Pin(name="a", url=url, server=TRACKER, version="1.0.0", package="mcpb")
+    fetcher = ServerFetcher(pin)
+    with pytest.raises(SourceError, match=r"a\.mcpb was interrupted"):
+        fetcher.fetch(tmp_path, State(), may_ask=False)
+    with pytest.raises(SourceError, match=r"versions/1\.0\.0 was interrupted"):
+        fetcher.fetch(tmp_path, State(), may_ask=False)
 
 
 @pytest.mark.parametrize(

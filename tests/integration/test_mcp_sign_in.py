@@ -24,7 +24,7 @@ from repertory.sources.mcp import oauth
 from repertory.sources.mcp.redirects import Redirects
 from repertory.sources.mcp.server import OAuthClient, ServerConfig, Transport
 from repertory.sources.mcp.sign_ins import SignIns
-from repertory.sources.mcp.signing_in import sign_in, taken_by
+from repertory.sources.mcp.signing_in import other_receiver, sign_in
 from repertory.sources.mcp.source import McpServer
 from tests.support.at_once import answers_at_once
 from tests.support.mcp_servers import started
@@ -93,9 +93,9 @@ class Guarded:
         return content
 
 
-def follow(address: str, _: Redirects, taken_by: str = "") -> None:
+def follow(address: str, _: Redirects, receiver: str = "") -> None:
     """Act as a browser: open an address and follow its redirects."""
-    assert not taken_by
+    assert not receiver
 
     def browse() -> None:
         try:
@@ -360,8 +360,8 @@ def test_a_sign_in_page_on_another_host_is_announced(guarded: Guarded) -> None:
     issuer = guarded.url.removesuffix("/mcp")
     asked: list[tuple[str, str]] = []
 
-    def refuse(address: str, _: Redirects, taken_by: str) -> None:
-        asked.append((address.partition("?")[0], taken_by))
+    def refuse(address: str, _: Redirects, receiver: str) -> None:
+        asked.append((address.partition("?")[0], receiver))
         raise UsageError("Nothing was signed in.")
 
     page = issuer.replace("127.0.0.1", "localhost") + "/authorize"
@@ -392,9 +392,9 @@ def test_a_token_endpoint_on_another_host_is_announced(
     """It is not needed if the page is on a related host, or if the redirect names the issuer."""
     names = {"authorization_endpoint": page, "token_endpoint": token}
     metadata = OAuthMetadata.model_validate({"issuer": "https://evil.example", **names})
-    assert taken_by(metadata) == expected
+    assert other_receiver(metadata) == expected
     metadata.authorization_response_iss_parameter_supported = True
-    assert taken_by(metadata) == ""
+    assert other_receiver(metadata) == ""
 
 
 def test_a_user_may_paste_the_address_of_the_redirect(guarded: Guarded) -> None:

@@ -14,6 +14,7 @@ from repertory.settings import Settings, load
 from repertory.sources import adding
 from repertory.sources.adding import Address, recognise
 from repertory.sources.fetched.urls import masked, shown
+from repertory.sources.registry import build
 from repertory.sources.source import Source
 from repertory.trust_requests import trust_request
 from repertory.workspace import Workspace
@@ -58,6 +59,28 @@ def names(project: Path) -> set[str]:
 def trust(project: Path) -> None:
     """Trust the project's configuration."""
     Workspace(settings(project), project).trust.trust(project / "repertory.toml")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"type": "git", "url": "https://host/a.git"},
+        {"type": "archive", "url": "https://host/a.zip"},
+        {"type": "marketplace", "url": "https://host/a.git"},
+        {"type": "openapi", "url": "https://host/openapi.json"},
+        {"type": "mcp-registry", "server": "a.b/c", "version": "1", "package": "npm"},
+    ],
+    ids=lambda entry: entry["type"],
+)
+def test_a_source_with_another_interval_is_not_equal(entry: dict[str, str], tmp_path: Path) -> None:
+    """So a server that loads its configuration again follows the new interval."""
+
+    def built(refresh: int) -> list[Source]:
+        own = {"name": "a", "store": str(tmp_path), "refresh": refresh}
+        return build({**entry, **own}, tmp_path)
+
+    assert built(60) == built(60)
+    assert all(one != other for one, other in zip(built(60), built(90), strict=True))
 
 
 def test_a_found_configuration_fetches_nothing(project: Path, repository: Repository) -> None:

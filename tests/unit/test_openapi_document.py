@@ -10,6 +10,7 @@ import yaml
 from repertory.catalogue.item import Item
 from repertory.errors import CallsOffError, ConfigurationError, SourceError
 from repertory.sources.adding import Address
+from repertory.sources.mcp.variables import names_in
 from repertory.sources.openapi import servers
 from repertory.sources.openapi.document import Document, is_openapi
 from repertory.sources.openapi.entry import recognise
@@ -536,6 +537,30 @@ def test_a_source_is_named_after_the_title(tmp_path: Path, title: str, name: str
     assert found is not None
     assert found.entry["name"] == name
     assert found.entry["auth"]["clé"].isascii()
+
+
+def test_a_document_that_becomes_a_link_out_of_its_project_is_not_read(tmp_path: Path) -> None:
+    """A change of the project must not make another file of the user an API."""
+    (tmp_path / "project").mkdir()
+    one = source(tmp_path / "project", document({"/a": {"get": {}}}))
+    one.within = str(tmp_path / "project")
+    assert one.scan().items
+    file = Path(one.file).rename(tmp_path / "other.json")
+    Path(one.file).symlink_to(file)
+    with pytest.raises(SourceError, match="leads out of"):
+        one.scan()
+
+
+def test_a_variable_for_a_secret_does_not_begin_with_a_digit(tmp_path: Path) -> None:
+    """Otherwise it would not count as a variable, and its text would be sent as the secret."""
+    schemes = {"securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}}
+    about = {"title": "3Scale API", "version": "1"}
+    content = document({}, info=about, components=schemes)
+    (tmp_path / "openapi.json").write_text(json.dumps(content))
+    found = recognise(Address("openapi.json", tmp_path, {}))
+    assert found is not None
+    assert found.entry["auth"] == {"key": "${_3SCALE_KEY}"}
+    assert names_in(found.entry["auth"].values()) == {"_3SCALE_KEY"}
 
 
 def test_variables_of_a_document_that_are_already_set_are_reported(

@@ -39,7 +39,7 @@ def item(name: str, policy: Policy | None = None) -> Item:
 
 def authored_policy(fields: dict[str, object]) -> tuple[Policy | None, list[str]]:
     """The policy in front matter, and the messages of its problems."""
-    policy, problems = authored(fields, "SKILL.md", "team/deploy")
+    policy, problems = authored(fields, "SKILL.md")
     return policy, [problem.message for problem in problems]
 
 

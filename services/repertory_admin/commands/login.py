@@ -67,9 +67,9 @@ def login(
     config = _source(Workspace(settings, directory), server).to_contact()
     from repertory.sources.mcp.signing_in import sign_in  # noqa: PLC0415 - the SDK is slow
 
-    def show(address: str, redirects: "Redirects", taken_by: str) -> None:
-        if taken_by:
-            _ask(server, address, taken_by)
+    def show(address: str, redirects: "Redirects", receiver: str) -> None:
+        if receiver:
+            _ask(server, address, receiver)
         if browser:
             terminal.show_text(f"Sign in with the browser that opens, or at {address}")
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
@@ -88,7 +88,7 @@ def login(
     index_tools(settings, directory, [server])
 
 
-def _ask(server: str, address: str, taken_by: str) -> None:
+def _ask(server: str, address: str, receiver: str) -> None:
     """Warn that a sign-in gives access to another host, and ask for confirmation in a terminal.
 
     Raises:
@@ -96,7 +96,7 @@ def _ask(server: str, address: str, taken_by: str) -> None:
     """
     what = (
         f"{server} wants you to sign in at {urlsplit(address).hostname}, which gives access to "
-        f"{taken_by}."
+        f"{receiver}."
     )
     if can_ask():
         confirm(safe(f"{what} Is that right?"), yes=False, done="signed in")

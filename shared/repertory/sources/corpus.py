@@ -38,7 +38,7 @@ class Corpus(Source):
         self.name = name
         self.path = path
         self.location = self.file = str(path)
-        self.folder = WatchedFolder(path, lambda _: True)
+        self.folder = WatchedFolder(path)
 
     @override
     def identity(self) -> Mapping[str, Any]:

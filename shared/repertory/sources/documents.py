@@ -136,11 +136,10 @@ class Documents(FolderSource):
             )
             return Reading(items=[item])
         parsed = frontmatter.parse(text, file.path)
-        item_id = self.file_id(file.place)
         fields, problems = parsed.fields or {}, list(parsed.problems)
         if parsed.fields is None:
             message = f"{problems[0].message} It was read as text."
-            problems = [warning(file.path, message, problems[0].line, item_id)]
+            problems = [warning(file.path, message, problems[0].line)]
         title, synopsis = described(fields, parsed.body)
         item, wrong = self.item(
             file,

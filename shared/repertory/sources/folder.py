@@ -202,7 +202,10 @@ class FolderSource(Source):
         return f"{self.name}/{place}"
 
     def read(self, file: Found, text: str) -> Reading:
-        """Parse one file. The result depends only on the text and the file's place."""
+        """Parse one file. The result depends only on the text and the file's place.
+
+        Its problems need no item, unless ``many_in_a_file``.
+        """
         raise NotImplementedError
 
     def item(
@@ -220,10 +223,9 @@ class FolderSource(Source):
         Returns:
             The item with its tags, extra fields and policy, and the problems of the policy.
         """
-        item_id = self.file_id(file.place)
-        policy, problems = authored(fields, file.path, item_id)
+        policy, problems = authored(fields, file.path)
         item = Item(
-            id=item_id,
+            id=self.file_id(file.place),
             kind=kind,
             name=name,
             source=self.name,
@@ -247,10 +249,7 @@ class FolderSource(Source):
 
     def memory(self) -> Memory:
         """The memory of the last scan; without files if it failed."""
-        if self._is_unread:
-            return Memory(self._seen)
-        files, known = self._readings.memory()
-        return Memory(FolderState(self._seen.folders, self._seen.files | files), known)
+        return Memory(self._seen) if self._is_unread else self._readings.memory(self._seen)
 
     def deciding_files(self) -> Iterable[str]:
         """The files besides the wanted ones that the last scan depended on; they may be missing."""
@@ -288,10 +287,10 @@ class FolderSource(Source):
         """Walk the folders and read the files. Returns the reasons of passed-over places."""
         self._seen = FolderState({str(self.path): settled_time(str(self.path))})
         self._is_unread = True
-        walked = self._walk()
-        without_items = self.without_items(walked)
+        walk = self._walk()
+        without_items = self.without_items(walk)
         self._is_unread = False
-        chosen = [file for file in self.chosen(walked.files) if not self._is_of_inner(file.place)]
+        chosen = [file for file in self.chosen(walk.files) if not self._is_of_inner(file.place)]
         ignored = {file.place for file in chosen if self._is_ignored(file.place)}
         files = [file for file in chosen if file.place not in ignored]
         readings = self._readings.read(files, self._read_light, self._pause)
@@ -300,13 +299,13 @@ class FolderSource(Source):
         self._contents.replace(
             {file.place: reading for file, reading in zip(files, readings, strict=True)}
         )
-        self._walked = Walked(self.path, walked)
+        self._walked = Walked(self.path, walk)
         # Missing files need no signature: creating one changes its folder.
         deciding: dict[str, Signature | None] = {
             path: one for path in self.deciding_files() if (one := settled_signature(path))
         }
-        self._seen = FolderState(walked.times(), deciding)
-        passed = {at: reason for at, reason in walked.passed_over.items() if at not in self._inner}
+        self._seen = FolderState(walk.times(), deciding)
+        passed = {at: reason for at, reason in walk.passed_over.items() if at not in self._inner}
         return passed | without_items | dict.fromkeys(ignored, IGNORED)
 
     def _found(self, passed: dict[str, str]) -> Scan:
@@ -353,11 +352,11 @@ class FolderSource(Source):
 
     def _rescan(self, paths: Sequence[str]) -> Change | None:
         contents, walked = self._contents, self._walked
-        if contents is None or walked is None:
+        if contents is None or walked is None or not walked.is_there:
             return None
         try:
             self.check_place()
-            units = self._units(walked, paths) if walked.is_there else None
+            units = self._units(walked, paths)
             walks = [(unit, self._walk(unit)) for unit in units or ()]
         except (OSError, SourceError):
             return None
@@ -442,7 +441,7 @@ class FolderSource(Source):
             is_inside(place, folder) and inner.wants(name) for folder, inner in self._inner.items()
         )
 
-    def without_items(self, walked: Walk) -> dict[str, str]:  # noqa: ARG002 - the default is empty
+    def without_items(self, walk: Walk) -> dict[str, str]:  # noqa: ARG002 - the default is empty
         """The places that should have an item but do not, each with the reason."""
         return {}
 
@@ -479,5 +478,5 @@ class FolderSource(Source):
         problems += reading.problems
         if not self.many_in_a_file:
             item_id = self.file_id(file.place)
-            problems = [msgspec.structs.replace(one, item=one.item or item_id) for one in problems]
+            problems = [msgspec.structs.replace(one, item=item_id) for one in problems]
         return msgspec.structs.replace(reading, problems=problems)

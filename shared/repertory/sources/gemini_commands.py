@@ -7,8 +7,8 @@ from repertory.sources.reading.fields import text_field
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.markdown import described
 from repertory.sources.reading.structured import Defect, has_unfit, load
-from repertory.sources.reading_cache import Reading
-from repertory.sources.source import error, warning
+from repertory.sources.reading_cache import Reading, unread
+from repertory.sources.source import warning
 from repertory.text import UNFIT
 
 _SUFFIX = ".toml"
@@ -51,13 +51,12 @@ class GeminiCommands(FolderSource):
     def read(self, file: Found, text: str) -> Reading:
         fields = load(text, "toml")
         if isinstance(fields, Defect):
-            message = f"The command is broken: {fields.message}."
-            return Reading(problems=[error(file.path, message, fields.line)], broken=True)
+            return unread(file, f"The command is broken: {fields.message}.", fields.line)
         assert isinstance(fields, dict)  # the top level of TOML is always a table
         prompt = fields.pop("prompt", None)
         if not isinstance(prompt, str) or not prompt.strip():
             message = "The command has no `prompt`, so it was left out; write what it asks for."
-            return Reading(problems=[error(file.path, message)], broken=True)
+            return unread(file, message)
         parts = file.place.removesuffix(_SUFFIX).split("/")
         item, problems = self.item(
             file,

@@ -54,7 +54,7 @@ class MarkdownSkills(FolderSource):
         problems = [*parsed.problems, *wrong]
         if not item.description:
             message = "The skill has no paragraph that says what it does; begin it with one."
-            problems.append(warning(file.path, message, item=item.id))
+            problems.append(warning(file.path, message))
         return Reading(items=[item], problems=problems)
 
 

@@ -8,8 +8,8 @@ from repertory.sources.folder import FolderSource
 from repertory.sources.reading.fields import text_field
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.structured import Defect, has_unfit, load
-from repertory.sources.reading_cache import Reading
-from repertory.sources.source import error, warning
+from repertory.sources.reading_cache import Reading, unread
+from repertory.sources.source import warning
 from repertory.text import UNFIT
 
 # If a folder has several of these, the first is its manifest.
@@ -40,21 +40,19 @@ class PythonSkills(FolderSource):
 
     @override
     def read(self, file: Found, text: str) -> Reading:
-        item_id = self.file_id(file.place)
-        fields = load(text, MANIFESTS[split(file.place)[1]])
+        syntax = MANIFESTS[split(file.place)[1]]
+        fields = load(text, syntax)
         if isinstance(fields, Defect):
-            message = f"The manifest is broken: {fields.message}."
-            return Reading(problems=[error(file.path, message, fields.line, item_id)], broken=True)
+            return unread(file, f"The manifest is broken: {fields.message}.", fields.line)
         if isinstance(fields, list):
-            message = "The manifest is a list; write it as keys with values."
-            return Reading(problems=[error(file.path, message, item=item_id)], broken=True)
+            return unread(file, "The manifest is a list; write it as keys with values.")
         description = text_field(fields, "description")
         if not description:
             message = "The manifest has no `description`, so the skill was left out; give it one."
-            return Reading(problems=[error(file.path, message, item=item_id)], broken=True)
-        name = text_field(fields, "name") or item_id.rpartition("/")[2]
+            return unread(file, message)
+        name = text_field(fields, "name") or self.file_id(file.place).rpartition("/")[2]
         item, wrong = self.item(file, fields, name=name, description=description)
-        if has_unfit(text, MANIFESTS[split(file.place)[1]]):
+        if has_unfit(text, syntax):
             message = f"The manifest has {UNFIT} as escapes; they were left out."
-            wrong = [*wrong, warning(file.path, message, item=item_id)]
+            wrong = [*wrong, warning(file.path, message)]
         return Reading(items=[item], problems=wrong)

@@ -9,6 +9,7 @@ from repertory.catalogue.item import Item
 from repertory.files import Signature
 from repertory.sources.folder_memory import (
     CHANGING,
+    FolderState,
     KnownFile,
     KnownItem,
     Memory,
@@ -16,7 +17,7 @@ from repertory.sources.folder_memory import (
 )
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.walk import SLICE
-from repertory.sources.source import Problem
+from repertory.sources.source import Problem, error
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +44,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     def known_items(self) -> tuple[KnownItem, ...]:
         """Its items as a later process knows them."""
         return self.known or tuple(map(KnownItem.of, self.items))
+
+
+def unread(file: Found, message: str, line: int | None = None) -> Reading:
+    """The reading of a file whose items could not be read, with the reason as an error."""
+    return Reading(problems=[error(file.path, message, line)], broken=True)
 
 
 class _Cached(msgspec.Struct, frozen=True):
@@ -117,8 +123,8 @@ class ReadingCache:
         """Forget a file that is no longer read."""
         self._cached.pop(path, None)
 
-    def memory(self) -> tuple[dict[str, Signature | None], dict[str, KnownFile]]:
-        """The signatures of the files of the last scan, and the results of reading them."""
+    def memory(self, seen: FolderState) -> Memory:
+        """The results of the last scan, given the state of everything else that it depended on."""
         signatures = {path: one.signature for path, one in self._cached.items()}
         known = {
             path: KnownFile(
@@ -126,7 +132,7 @@ class ReadingCache:
             )
             for path, one in self._cached.items()
         }
-        return signatures, known
+        return Memory(FolderState(seen.folders, seen.files | signatures), known)
 
     def _read_one(self, file: Found, parse: Callable[[Found], Reading]) -> _Cached:
         current = settled_signature(file.path)

@@ -75,11 +75,9 @@ def build(entry: Mapping[str, Any], base: Path) -> list[Source]:
     own = {option: value for option, value in entry.items() if option not in COMMON}
     visible_to = visible_to_of(entry)
     sources: list[Source] = implementation(kind).build(own, base)
-    if "trust" in entry:
-        trust = _trust(entry["trust"])
-        for source in sources:
-            source.trust = trust
+    trust = _trust(entry["trust"]) if "trust" in entry else None
     for source in sources:
+        source.trust = trust or source.trust
         source.visible_to = visible_to
     return sources
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from typing_extensions import override
 
-from repertory.catalogue.item import Item
 from repertory.catalogue.skill_format import (
     MAX_DESCRIPTION_LENGTH,
     MAX_NAME_LENGTH,
@@ -94,15 +93,15 @@ class SkillFolders(FolderSource):
         )
 
     @override
-    def without_items(self, walked: Walk) -> dict[str, str]:
+    def without_items(self, walk: Walk) -> dict[str, str]:
         """The folders in a skill folder without a skill. Empty for a whole project."""
-        held = {file.place.split("/")[0] for file in walked.files}
-        if self.gitignore or not held.isdisjoint(SKILL_FILES):
+        with_skills = {file.place.split("/")[0] for file in walk.files}
+        if self.gitignore or not with_skills.isdisjoint(SKILL_FILES):
             return {}
         return {
             folder: _lacks_skill_file(self.path / folder)
-            for folder in walked.folders
-            if folder not in held and is_clean(folder)  # others get a warning
+            for folder in walk.folders
+            if folder not in with_skills and is_clean(folder)  # others get a warning
         }
 
     @override
@@ -113,7 +112,6 @@ class SkillFolders(FolderSource):
             return Reading(problems=parsed.problems, broken=True)
         if hidden := hidden_by(parsed.fields):
             return Reading(hidden=hidden)
-        item_id = self.file_id(file.place)
         name = text_field(parsed.fields, "name")
         description = text_field(parsed.fields, "description") or described(parsed.body)
         is_misplaced = not parsed.fields and _MISPLACED.match(parsed.body)
@@ -124,9 +122,9 @@ class SkillFolders(FolderSource):
                 "out; begin the file with front matter whose `description` says what it does and "
                 "when to use it."
             )
-            problem = error(file.path, message, item=item_id)
-            return Reading(problems=[*parsed.problems, problem], broken=True)
-        folder = item_id.rpartition("/")[2]
+            problems = [*parsed.problems, error(file.path, message)]
+            return Reading(problems=problems, broken=True)
+        folder = self.file_id(file.place).rpartition("/")[2]
         item, wrong = self.item(
             file,
             parsed.fields,
@@ -134,7 +132,7 @@ class SkillFolders(FolderSource):
             description=f"{description} {when_to_use(parsed.fields)}".rstrip(),
             body=parsed.body,
         )
-        deviations = _deviations(parsed.fields, item, folder)
+        deviations = _deviations(parsed.fields, file.path, folder)
         return Reading(items=[item], problems=[*parsed.problems, *wrong, *deviations])
 
 
@@ -151,7 +149,7 @@ def _lacks_skill_file(folder: Path) -> str:
     return f"it has no {SKILL_FILE}" + (f", only {misnamed[0]}" if misnamed else "")
 
 
-def _deviations(fields: dict[str, Any], item: Item, folder: str) -> list[Problem]:
+def _deviations(fields: dict[str, Any], path: str, folder: str) -> list[Problem]:
     """Return a warning for each deviation from the format."""
     messages = []
     name, description = text_field(fields, "name"), text_field(fields, "description")
@@ -180,4 +178,4 @@ def _deviations(fields: dict[str, Any], item: Item, folder: str) -> list[Problem
             f"The description has {len(description):,} characters; the format allows "
             f"{MAX_DESCRIPTION_LENGTH:,}, and hosts may cut the rest."
         )
-    return [warning(item.path, message, item=item.id) for message in messages]
+    return [warning(path, message) for message in messages]

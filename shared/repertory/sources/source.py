@@ -147,7 +147,7 @@ class WatchedFolder(msgspec.Struct, frozen=True):
     """
 
     path: Path
-    concerns: Callable[[str], bool]
+    concerns: Callable[[str], bool] = lambda _name: True
     is_closed: Callable[[str], bool] = lambda _path: False
 
 

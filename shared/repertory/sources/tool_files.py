@@ -15,7 +15,7 @@ from repertory.sources.folder import FolderSource
 from repertory.sources.folder_contents import Entry, FolderContents
 from repertory.sources.reading.files import NO_TEXT, Found, read_file
 from repertory.sources.reading.structured import Defect, Json, decode_json
-from repertory.sources.reading_cache import Reading
+from repertory.sources.reading_cache import Reading, unread
 from repertory.sources.source import Problem, Scan, error, warning
 from repertory.sources.tools import MAX_NAME_LENGTH, as_mcp, tool_items
 from repertory.sources.walked import Walked
@@ -103,7 +103,7 @@ class ToolFiles(FolderSource):
         if listed is None:
             if file.path != str(self.path):
                 return Reading()
-            return Reading(problems=[error(file.path, "It has no list of tools.")], broken=True)
+            return unread(file, "It has no list of tools.")
         server, tools = listed
         items, wrong = tool_items(server, self.name, tools, file.path)
         return Reading(items=items, problems=problems + wrong)

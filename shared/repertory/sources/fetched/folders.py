@@ -33,17 +33,13 @@ class FetchedFolder(FetchedSource, FolderSource):
         return {**found, "path": (Path(self.content.folder.name) / place).as_posix()}
 
     @override
-    def configuration(self) -> object:
-        return self.identity(), self.content.folder, self.interval, self.location
-
-    @override
     def file_id(self, place: str) -> str:
         """The id of an item. A skill at the top level has no folder and gets the source's name."""
         found = super().file_id(place)
         return f"{self.name}/{self.name}" if found == f"{self.name}/{CURRENT}" else found
 
     @override
-    def without_items(self, walked: Walk) -> dict[str, str]:
+    def without_items(self, walk: Walk) -> dict[str, str]:
         """Empty, because published content has many folders without items."""
         return {}
 

@@ -52,6 +52,10 @@ class FetchedSource(Source):
         return self
 
     @override
+    def configuration(self) -> object:
+        return super().configuration(), self.content.folder, self.location, self.interval
+
+    @override
     def refresh(self, *, may_ask: bool = False) -> None:
         self.content.refresh(may_ask=may_ask)
 

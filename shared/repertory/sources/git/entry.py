@@ -43,15 +43,14 @@ def fetcher_of(entry: Mapping[str, Any], base: Path) -> GitFetcher:
 
 def recognise(address: Address) -> Recognised | None:
     """Recognise the URL of a repository, ``owner/name`` on GitHub, or a local repository."""
-    url = address.text
     if path := address.path:
         if not ((path / ".git").exists() or (path / "HEAD").is_file()):
             return None
         url = str(path)
     else:
-        url = on_github(url) or url
-    if path is None and not protocol_of(url):
-        return None
+        url = on_github(address.text) or address.text
+        if not protocol_of(url):
+            return None
     options = {key: address.options[key] for key in ("ref", "folder") if key in address.options}
     return Recognised(
         title="a git repository", entry={"type": "git", "url": url, "name": name_of(url), **options}

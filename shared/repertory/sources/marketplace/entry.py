@@ -45,8 +45,7 @@ def _content(entry: Mapping[str, Any], base: Path) -> Content:
         if entry.get("ref"):
             raise ConfigurationError("A marketplace that is a document has no `ref`.")
         return content_of(MarketplaceFetcher(DocumentFetcher(url, LISTING, MAX_SIZE)), entry)
-    main = fetcher_of({key: entry[key] for key in ("url", "ref") if key in entry}, base)
-    return content_of(MarketplaceFetcher(main), entry)
+    return content_of(MarketplaceFetcher(fetcher_of(entry, base)), entry)
 
 
 def recognise(address: Address) -> Recognised | None:

@@ -193,12 +193,11 @@ def _validators_of(parts: Mapping[str, _Part]) -> dict[str, str]:
 
 def _listing(top: Path, location: str) -> Listing:
     """The plugins of a marketplace, or of a repository that is a plugin."""
-    document = read_json(top / LISTING)
-    if document is None and (manifest := read_json(top / MANIFEST)) is not None:
+    if (document := read_json(top / LISTING)) is not None:
+        return read_listing(document, location)
+    if (manifest := read_json(top / MANIFEST)) is not None:
         return only_plugin(manifest, location)
-    if document is None:
-        raise SourceError(f"{location} is not a marketplace: it has no valid {LISTING}.")
-    return read_listing(document, location)
+    raise SourceError(f"{location} is not a marketplace: it has no valid {LISTING}.")
 
 
 def _collect(

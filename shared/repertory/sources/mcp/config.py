@@ -80,6 +80,15 @@ _TRANSPORTS = {
     "sse": Transport.SSE,
 }
 
+_CAMEL_CASE = {  # the keys of entries that differ from their attributes
+    "env_file": "envFile",
+    "http_url": "httpUrl",
+    "server_url": "serverUrl",
+    "include_tools": "includeTools",
+    "exclude_tools": "excludeTools",
+    "hidden_tools": "disabledTools",  # of Windsurf and Cline
+}
+
 _OPENCODE_VARIABLE = re.compile(r"\{env:([^{}]+)\}")
 _GEMINI_VARIABLE = re.compile(r"(?<!:-)\$([A-Za-z_][A-Za-z0-9_]*)")
 
@@ -100,8 +109,8 @@ class _Variable(msgspec.Struct, frozen=True):
     name: str
 
 
-class _Entry(msgspec.Struct, frozen=True, rename="camel"):
-    """The keys of a server that hosts write in camel case, and those that all hosts share."""
+class _Entry(msgspec.Struct, frozen=True, rename=_CAMEL_CASE):
+    """The entry of a server, with the keys of all hosts."""
 
     type: str = ""
     command: str = ""
@@ -118,18 +127,9 @@ class _Entry(msgspec.Struct, frozen=True, rename="camel"):
     disabled: bool = False
     include_tools: Names = []
     exclude_tools: Names = []
-    disabled_tools: Names = []  # of Windsurf and Cline
+    hidden_tools: Names = []
     timeout: float | _Limits | None = None  # milliseconds; see MIN_MILLISECONDS
-
-    @property
-    def address(self) -> str:
-        """The URL, by whichever key; empty without one."""
-        return self.http_url or self.url or self.server_url
-
-
-class _CodexEntry(msgspec.Struct, frozen=True):
-    """The keys of a server that only Codex has."""
-
+    # Codex's keys
     env_vars: list[str | _Variable] = []
     bearer_token_env_var: str = ""
     http_headers: dict[str, str] = {}
@@ -139,6 +139,11 @@ class _CodexEntry(msgspec.Struct, frozen=True):
     startup_timeout_sec: float | None = None
     startup_timeout_ms: float | None = None
     tool_timeout_sec: float | None = None
+
+    @property
+    def address(self) -> str:
+        """The URL, by whichever key; empty without one."""
+        return self.http_url or self.url or self.server_url
 
 
 class _Rules(msgspec.Struct, frozen=True):
@@ -332,12 +337,11 @@ def _read_entry(
             raw["oauth"] = {_CLIENT_KEYS.get(key, key): value for key, value in client.items()}
     try:
         entry = msgspec.convert(raw, _Entry)
-        codex = msgspec.convert(raw, _CodexEntry)
         if entry.disabled or not entry.enabled:
             return None
         if _OPENCODE in _tables(path) and "{file:" in str(raw):
             raise ValueError("a reference {file:…} is not supported; use {env:…}")
-        server = _server(path, name, entry, codex)
+        server = _server(path, name, entry)
         return msgspec.structs.replace(server, workspace=str(workspace))
     except ValueError as exc:  # msgspec.ValidationError is a subclass and quotes no values
         line = lines.of(name)
@@ -347,7 +351,7 @@ def _read_entry(
         return ServerConfig(name=name, fault=fault)
 
 
-def _server(path: Path, name: str, entry: _Entry, codex: _CodexEntry) -> ServerConfig:
+def _server(path: Path, name: str, entry: _Entry) -> ServerConfig:
     if not 0 < len(name) <= MAX_NAME_LENGTH or not name.isprintable():
         raise ValueError(f"a name has 1 to {MAX_NAME_LENGTH} printable characters")
     transport = _transport(path, entry)
@@ -355,10 +359,10 @@ def _server(path: Path, name: str, entry: _Entry, codex: _CodexEntry) -> ServerC
         raise ValueError("there is neither a command nor a url")
     if transport is not Transport.STDIO and not entry.address:
         raise ValueError(f"a server of type {transport} needs a url")
-    headers = entry.headers | codex.http_headers
-    headers |= {header: f"${{{variable}}}" for header, variable in codex.env_http_headers.items()}
-    if codex.bearer_token_env_var:
-        headers["Authorization"] = f"Bearer ${{{codex.bearer_token_env_var}}}"
+    headers = entry.headers | entry.http_headers
+    headers |= {header: f"${{{variable}}}" for header, variable in entry.env_http_headers.items()}
+    if entry.bearer_token_env_var:
+        headers["Authorization"] = f"Bearer ${{{entry.bearer_token_env_var}}}"
     return ServerConfig(
         name=name,
         transport=transport,
@@ -366,15 +370,15 @@ def _server(path: Path, name: str, entry: _Entry, codex: _CodexEntry) -> ServerC
         args=tuple(str(argument) for argument in entry.args),
         env={key: _as_text(value) for key, value in entry.env.items() if value is not None},
         env_file=entry.env_file,
-        env_names=tuple(one if isinstance(one, str) else one.name for one in codex.env_vars),
+        env_names=tuple(one if isinstance(one, str) else one.name for one in entry.env_vars),
         cwd=entry.cwd,
         url=entry.address,
         headers=headers,
         oauth=entry.oauth if isinstance(entry.oauth, OAuthClient) else OAuthClient(),
-        include=(*entry.include_tools, *codex.enabled_tools),
-        exclude=(*entry.exclude_tools, *entry.disabled_tools, *codex.disabled_tools),
-        timeout=_timeout(entry, codex),
-        call_timeout=_seconds(codex.tool_timeout_sec),
+        include=(*entry.include_tools, *entry.enabled_tools),
+        exclude=(*entry.exclude_tools, *entry.hidden_tools, *entry.disabled_tools),
+        timeout=_timeout(entry),
+        call_timeout=_seconds(entry.tool_timeout_sec),
     )
 
 
@@ -390,13 +394,13 @@ def _transport(path: Path, entry: _Entry) -> Transport:
     return Transport.HTTP
 
 
-def _timeout(entry: _Entry, codex: _CodexEntry) -> float:
+def _timeout(entry: _Entry) -> float:
     limits = entry.timeout
     given = limits.startup + limits.catalog if isinstance(limits, _Limits) else limits or None
     if given is not None and given >= MIN_MILLISECONDS:
         given /= 1000
-    milliseconds = codex.startup_timeout_ms
-    seconds = codex.startup_timeout_sec or (milliseconds / 1000 if milliseconds else given)
+    milliseconds = entry.startup_timeout_ms
+    seconds = entry.startup_timeout_sec or (milliseconds / 1000 if milliseconds else given)
     return _seconds(seconds) or DEFAULT_TIMEOUT_S
 
 

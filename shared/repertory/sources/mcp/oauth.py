@@ -46,7 +46,7 @@ class _Refusal(msgspec.Struct):
     error: str = ""
 
 
-class SignedIn(httpx2.Auth):
+class TokenAuth(httpx2.Auth):
     """Adds the stored token to the requests of one connection.
 
     The tokens are read for each request, because another process may have renewed them.
@@ -85,7 +85,7 @@ class SignedIn(httpx2.Auth):
         if sign_in:
             self._traffic.was_signed_in = True
             self._traffic.awaits_sign_in, self._traffic.renewal_error = False, ""
-            self._launch.learned.update(sign_in.secrets())
+            self._launch.secrets.update(sign_in.secrets())
             request.headers["Authorization"] = f"Bearer {sign_in.access_token}"
         return request
 

@@ -1,6 +1,5 @@
 """The address on this machine that an issuer redirects the browser to."""
 
-import secrets
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
@@ -9,6 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 import anyio
 
 from repertory.errors import UsageError
+from repertory.text import is_same_secret
 
 MAX_LENGTH = 16_384  # characters of an address
 POLL_INTERVAL_S = 0.05
@@ -58,12 +58,10 @@ class Redirects:
             given = dict(parse_qsl(urlsplit(address.strip()[:MAX_LENGTH]).query))
         except ValueError:
             return False
-        is_ours = self._state and secrets.compare_digest(
-            given.get("state", "").encode(), self._state.encode()
-        )
+        is_ours = bool(self._state) and is_same_secret(given.get("state", ""), self._state)
         if is_ours and self._found is None and ("code" in given or "error" in given):
             self._found = given
-        return bool(is_ours)
+        return is_ours
 
     async def wait(self) -> dict[str, str]:
         """The parameters of the redirect."""

@@ -62,7 +62,7 @@ def sign_in(server: ServerConfig, show: Show, timeout: float = TIMEOUT_S) -> Non
     Args:
         server: A trusted server.
         show: Called with the URL of the sign-in page, the receiver of the redirect, and the result
-            of ``taken_by``. It tells the person and returns, or raises UsageError.
+            of ``other_receiver``. It tells the person and returns, or raises UsageError.
         timeout: Seconds that the person has for the sign-in.
 
     Raises:
@@ -198,7 +198,7 @@ async def _drive(provider: OAuthClientProvider, launch: Launch) -> None:
         await flow.aclose()
 
 
-def taken_by(metadata: OAuthMetadata) -> str:
+def other_receiver(metadata: OAuthMetadata) -> str:
     """The host that gets the authorization code, if the sign-in page belongs to another one.
 
     A server may name the sign-in page of one issuer and the token endpoint of another, which then
@@ -206,9 +206,9 @@ def taken_by(metadata: OAuthMetadata) -> str:
     the issuer, or if the redirect must name the issuer (RFC 9207), which is then checked.
     """
     urls = (metadata.authorization_endpoint, metadata.token_endpoint, metadata.issuer)
-    page, taker, issuer = (urlsplit(str(url)).hostname or "" for url in urls)
+    page, receiver, issuer = (urlsplit(str(url)).hostname or "" for url in urls)
     is_named = metadata.authorization_response_iss_parameter_supported
-    return "" if is_named or _is_related(page, taker) or _is_related(page, issuer) else taker
+    return "" if is_named or _is_related(page, receiver) or _is_related(page, issuer) else receiver
 
 
 def _is_related(host: str, other: str) -> bool:
@@ -257,7 +257,7 @@ class _Person:
             basic, post = "client_secret_basic", "client_secret_post"
             client.token_endpoint_auth_method = post if post in methods else basic
         self._redirects.expect(dict(httpx2.URL(address).params)["state"])
-        self._show(address, self._redirects, taken_by(metadata))
+        self._show(address, self._redirects, other_receiver(metadata))
 
     def _check_issuer(self, issuer: str) -> None:
         """Reject an issuer other than that of the configured client, which may have a secret.

@@ -22,7 +22,7 @@ from mcp_types import JSONRPCResponse
 
 from repertory.addresses import DIRECT
 from repertory.errors import SourceError
-from repertory.sources.mcp.oauth import SignedIn
+from repertory.sources.mcp.oauth import TokenAuth
 from repertory.sources.mcp.process import run_process
 from repertory.sources.mcp.server import Transport
 from repertory.sources.mcp.sign_ins import SignIns
@@ -93,12 +93,12 @@ class _Incoming(ObjectReceiveStream[SessionMessage | Exception]):
         await self._inner.aclose()
 
 
-def _auth(launch: Launch, traffic: Traffic) -> SignedIn | None:
+def _auth(launch: Launch, traffic: Traffic) -> TokenAuth | None:
     """The authentication of requests to a server; None if its configuration has its own."""
     if launch.has_authorization:
         return None
     sign_ins = SignIns(Path(launch.sign_ins)) if launch.sign_ins else None
-    return SignedIn(sign_ins, launch, traffic, lambda: http_client(Traffic(), is_mcp=False))
+    return TokenAuth(sign_ins, launch, traffic, lambda: http_client(Traffic(), is_mcp=False))
 
 
 def http_client(

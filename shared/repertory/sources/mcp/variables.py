@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -23,7 +23,13 @@ PROXIES = (*_UPPER, *map(str.lower, _UPPER))
 _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _INPUT = "input:"
-_FOLDERS = frozenset({"workspaceFolder", "workspaceFolderBasename", "userHome", "pathSeparator"})
+_FOLDERS: dict[str, Callable[[str], str]] = {  # given the workspace
+    "workspaceFolder": lambda workspace: workspace,
+    "workspaceFolderBasename": lambda workspace: Path(workspace).name,
+    "userHome": lambda _: str(Path.home()),
+    "pathSeparator": lambda _: os.sep,
+    "/": lambda _: os.sep,
+}
 _ENV_LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 
 
@@ -31,8 +37,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """The resolved launch parameters of a server. Never stored or logged.
 
     ``inherited`` is the environment from which a process gets a few harmless variables.
-    ``secrets`` are the values, and the words in them, that must not appear in messages;
-    ``learned`` are later ones, such as tokens.
+    ``secrets`` are the values, and the words in them, that must not appear in messages; the tokens
+    of a sign-in are added to them.
     """
 
     command: str
@@ -46,8 +52,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     client_secret: str
     callback_port: int
     sign_ins: str
-    secrets: frozenset[str]
-    learned: set[str] = msgspec.field(default_factory=set)
+    secrets: set[str] = msgspec.field(default_factory=set)
 
     @property
     def has_authorization(self) -> bool:
@@ -60,7 +65,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     def redact(self, text: str) -> str:
         """Mask every secret of this launch in a text."""
-        for secret in sorted(self.secrets | self.learned, key=len, reverse=True):
+        for secret in sorted(self.secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
 
@@ -87,33 +92,25 @@ def fill_in(server: ServerConfig) -> Launch:
     if server.env_file:
         env |= _read_env_file(server, Path(server.workspace, fill(server.env_file)))
     env |= {name: fill(value) for name, value in server.env.items()}
-    headers = {name: fill(value) for name, value in server.headers.items()}
-    command, url = fill(server.command), fill(server.url)
-    args = tuple(fill(argument) for argument in server.args)
-    cwd = str(Path(server.workspace, fill(server.cwd)))
-    client_id, client_secret = fill(server.oauth.client_id), fill(server.oauth.client_secret)
-    urls = (url, *(environment.get(name, "") for name in PROXIES))
-    values = {client_secret, *env.values(), *headers.values(), *used}
-    values |= {secret for one in urls for secret in _url_secrets(one)}
-    return Launch(
-        command=command,
-        args=args,
+    launch = Launch(
+        headers={name: fill(value) for name, value in server.headers.items()},
+        command=fill(server.command),
+        url=fill(server.url),
+        args=tuple(fill(argument) for argument in server.args),
         env=env,
         inherited=environment,
-        cwd=cwd,
-        url=url,
-        headers=headers,
-        client_id=client_id,
-        client_secret=client_secret,
+        cwd=str(Path(server.workspace, fill(server.cwd))),
+        client_id=fill(server.oauth.client_id),
+        client_secret=fill(server.oauth.client_secret),
         callback_port=server.oauth.callback_port,
         sign_ins=server.sign_ins,
-        secrets=frozenset(
-            secret
-            for value in values
-            for secret in (value, *value.split())
-            if len(secret) >= MIN_SECRET_LENGTH
-        ),
     )
+    urls = (launch.url, *(environment.get(name, "") for name in PROXIES))
+    values = {launch.client_secret, *env.values(), *launch.headers.values(), *used}
+    values |= {secret for one in urls for secret in _url_secrets(one)}
+    words = (word for value in values for word in (value, *value.split()))
+    launch.secrets.update(word for word in words if len(word) >= MIN_SECRET_LENGTH)
+    return launch
 
 
 def names_of(server: ServerConfig) -> list[str]:
@@ -162,15 +159,8 @@ def filled(
 
     def value(found: re.Match[str]) -> str:
         reference = found[1]
-        folders = {
-            "workspaceFolder": workspace,
-            "workspaceFolderBasename": Path(workspace).name,
-            "userHome": str(Path.home()),
-            "pathSeparator": os.sep,
-            "/": os.sep,
-        }
-        if reference in folders:
-            return folders[reference]
+        if reference in _FOLDERS:
+            return _FOLDERS[reference](workspace)
         if reference.startswith(_INPUT):
             name, default = _name_of_input(reference), None
             if environment.get(name) is None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +43,15 @@ class _Manifest(msgspec.Struct, frozen=True):
     user_config: dict[str, _Setting] = {}
 
 
-def unpacked(package: Package, into: Path) -> dict[str, Any]:
+def unpacked(
+    package: Package, into: Path, is_cancelled: Callable[[], bool] = lambda: False
+) -> dict[str, Any]:
     """Fetch a bundle, check its digest, unpack it, and return its MCP configuration entry.
 
     Args:
         package: The package, of the type ``mcpb``.
         into: A new folder.
+        is_cancelled: Whether to end soon.
 
     Raises:
         SourceError: It cannot be fetched, has another digest, or has no valid manifest.
@@ -57,7 +61,7 @@ def unpacked(package: Package, into: Path) -> dict[str, Any]:
         raise SourceError(f"The bundle {shown(url)} is not at an HTTPS URL.")
     if not _SHA256.fullmatch(package.file_sha256):
         raise SourceError(f"The bundle {shown(url)} has no SHA-256, so it was not fetched.")
-    content = get(url, MAX_SIZE).content
+    content = get(url, MAX_SIZE, is_cancelled=is_cancelled).content
     digest = hashlib.sha256(content).hexdigest()
     if digest != package.file_sha256:
         raise SourceError(

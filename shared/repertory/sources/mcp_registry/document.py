@@ -13,7 +13,7 @@ import msgspec
 
 from repertory.errors import SourceError
 from repertory.sources.reading.structured import load
-from repertory.text import clean, cut, is_clean, one_line
+from repertory.text import cut, is_clean, one_line
 
 MAX_LENGTH = 2_000  # characters of one argument of a command line
 MAX_LISTED = 50  # packages, remotes, arguments, variables
@@ -22,7 +22,7 @@ OFFICIAL = "io.modelcontextprotocol.registry/official"
 SERVER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,99}/[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,100}")
 
-_Listed = msgspec.Meta(max_length=MAX_LISTED)
+_Limit = msgspec.Meta(max_length=MAX_LISTED)
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -61,7 +61,7 @@ class Transport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     type: str = "stdio"
     url: str = ""
-    headers: Annotated[list[Variable], _Listed] = []
+    headers: Annotated[list[Variable], _Limit] = []
     variables: dict[str, Input] = {}
 
 
@@ -74,9 +74,9 @@ class Package(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     version: str = ""
     file_sha256: str = ""
     transport: Transport = Transport()
-    runtime_arguments: Annotated[list[Argument], _Listed] = []
-    package_arguments: Annotated[list[Argument], _Listed] = []
-    environment_variables: Annotated[list[Variable], _Listed] = []
+    runtime_arguments: Annotated[list[Argument], _Limit] = []
+    package_arguments: Annotated[list[Argument], _Limit] = []
+    environment_variables: Annotated[list[Variable], _Limit] = []
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -86,8 +86,8 @@ class Server(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     version: str
     description: str = ""
     title: str = ""
-    packages: Annotated[list[Package], _Listed] = []
-    remotes: Annotated[list[Transport], _Listed] = []
+    packages: Annotated[list[Package], _Limit] = []
+    remotes: Annotated[list[Transport], _Limit] = []
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,4 +153,4 @@ def safe(text: str, what: str) -> str:
     """
     if len(text) > MAX_LENGTH or not is_clean(text) or "\n" in text or "${" in text:
         raise ValueError(f"{what} is too long, or has line breaks, control characters or `${{`")
-    return clean(text)
+    return text

@@ -57,10 +57,6 @@ class RegistryServer(FetchedSource, _WithoutItems):
             "version": pin.version,
         }
 
-    @override
-    def configuration(self) -> object:
-        return self._pin, self.content.folder, self.interval
-
 
 def build(entry: Mapping[str, Any], base: Path) -> list[Source]:  # noqa: ARG001 - has no paths
     """Build the source of a registry's server, without fetching it.

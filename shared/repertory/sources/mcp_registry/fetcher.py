@@ -45,7 +45,7 @@ class ServerFetcher(Fetcher):
     def __init__(self, pin: Pin) -> None:
         self.cancelled = Event()
         self._pin = pin
-        self._registry = Registry(pin.url)
+        self._registry = Registry(pin.url, self.cancelled.is_set)
         self.location = f"{pin.server}@{pin.version} of {self._registry.location}"
 
     @override
@@ -74,7 +74,7 @@ class ServerFetcher(Fetcher):
         pin = self._pin
         bundles = [one for one in found.server.packages if one.registry_type == BUNDLE]
         if pin.package == BUNDLE and bundles:
-            entry = unpacked(bundles[0], root)
+            entry = unpacked(bundles[0], root, self.cancelled.is_set)
         else:
             root.mkdir()
             try:

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from urllib.parse import quote, urlencode
 
 from repertory.errors import SourceError
@@ -25,22 +26,23 @@ class Registry:
 
     Args:
         url: Its URL, with or without the version of the API.
+        is_cancelled: Whether to end soon.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, is_cancelled: Callable[[], bool] = lambda: False) -> None:
+        self._is_cancelled = is_cancelled
         url = url.rstrip("/")
         self._base = url if _VERSIONED.search(url) else f"{url}/{API}"
         self.location = shown(url)
 
-    def server(self, name: str, version: str = "latest") -> Listed:
-        """Read one version of a server.
+    def server(self, name: str, version: str) -> Listed:
+        """Read one version of a server; ``latest`` is its newest.
 
         Raises:
             SourceError: The registry does not have it, or its response is invalid.
         """
-        place = f"servers/{quote(name, safe='')}/versions/{quote(version, safe='')}"
         try:
-            content = get(f"{self._base}/{place}", MAX_ANSWER_SIZE).content
+            content = self._get(f"/{quote(name, safe='')}/versions/{quote(version, safe='')}")
         except SourceError as error:
             raise SourceError(f"{name}@{version} was not found: {error}") from error
         found = listed(parsed(content, self.location))
@@ -76,6 +78,11 @@ class Registry:
         order = sorted(found, key=lambda name: (-score[name], name))
         return [found[name] for name in order[:limit]]
 
+    def _get(self, place: str) -> bytes:
+        """The response at a place below the list of servers."""
+        url = f"{self._base}/servers{place}"
+        return get(url, MAX_ANSWER_SIZE, is_cancelled=self._is_cancelled).content
+
     def _pages(self, word: str) -> list[Listed]:
         found: list[Listed] = []
         cursor, seen = "", set[str]()
@@ -83,8 +90,7 @@ class Registry:
             query = {"search": word, "version": "latest", "limit": PAGE_SIZE}
             if cursor:
                 query["cursor"] = cursor
-            content = get(f"{self._base}/servers?{urlencode(query)}", MAX_ANSWER_SIZE).content
-            page = parsed(content, self.location)
+            page = parsed(self._get(f"?{urlencode(query)}"), self.location)
             servers = page.get("servers")
             found += filter(None, map(listed, servers if isinstance(servers, list) else ()))
             metadata = page.get("metadata")

@@ -6,7 +6,7 @@ from typing import Any
 
 from repertory.sources.openapi.document import BrokenError, Document
 from repertory.sources.openapi.operation import Body, Part
-from repertory.sources.openapi.parameters import Arguments
+from repertory.sources.openapi.parameters import FORM_STYLES, Arguments
 from repertory.sources.openapi.schemas import Schemas
 from repertory.text import media_type_of
 
@@ -19,7 +19,6 @@ FILE = "The file's text, or a `data:` URL with its content in Base64."
 
 _JSON = re.compile(r"application/(?:[A-Za-z0-9!#$&^_.+-]{1,100}\+)?json|\*/\*|application/\*")
 _SIMPLE = ("type", "properties", "required", "title", "description", "default", "nullable")
-_FORM_STYLES = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
 
 
 def is_json(media_type: str) -> bool:
@@ -57,7 +56,8 @@ def body_of(document: Document, raw: Mapping[str, Any], arguments: Arguments) ->
         name = arguments.add("body", about, "request", required=is_required)
         return Body(type=media_type, argument=name)
     parts = _parts(document, schema, media)
-    fields = _fields(document, schema, arguments, is_required=is_required or is_form)
+    plain = _plain_object(document, schema)
+    fields = _fields(plain, arguments, is_required=is_required or is_form)
     if fields is None:
         converted = arguments.builder.convert(schema)
         name = arguments.add("body", converted, "request", required=is_required)
@@ -65,7 +65,7 @@ def body_of(document: Document, raw: Mapping[str, Any], arguments: Arguments) ->
     for field in fields:
         if field in parts and parts[field].is_file:
             fields[field] = {"type": "string", "description": FILE}
-    required = _plain_object(document, schema).get("required") or []
+    required = plain.get("required") or []
     names = [
         arguments.add(name, inner, "body", required=is_required and name in required)
         for name, inner in fields.items()
@@ -133,11 +133,10 @@ def _says_nothing(key: str, value: object) -> bool:
 
 
 def _fields(
-    document: Document, schema: object, arguments: Arguments, *, is_required: bool
+    plain: Mapping[str, Any], arguments: Arguments, *, is_required: bool
 ) -> dict[str, Any] | None:
     """The properties of a body, converted; None if they cannot be separate arguments."""
-    found = _plain_object(document, schema)
-    properties, required = found.get("properties"), found.get("required") or []
+    properties, required = plain.get("properties"), plain.get("required") or []
     if not isinstance(properties, Mapping) or not isinstance(required, list):
         return None
     if (required and not is_required) or properties.keys() & arguments.properties.keys():
@@ -161,7 +160,7 @@ def _parts(document: Document, schema: object, media: Mapping[str, Any]) -> dict
         style, given = encoding.get("style"), str(encoding.get("contentType", ""))
         given = given.partition(",")[0].strip()
         part = Part(
-            style=style if style in _FORM_STYLES else None,
+            style=style if style in FORM_STYLES else None,
             explode=encoding.get("explode", style in (None, "form", "deepObject")) is not False,
             type=given if MEDIA_TYPE.fullmatch(given) and "*" not in given else "",
             is_file=_is_file(raw),

@@ -122,6 +122,7 @@ def recognise(address: Address) -> Recognised | None:
         entry["server"] = server
     if schemes := Security(document).schemes():
         start = _variable(entry["name"])
+        start = f"_{start}" if start[0].isdigit() else start
         entry["auth"] = {one.name: f"${{{start}_{_variable(one.name)}}}" for one in schemes}
     return Recognised(title="an OpenAPI document", entry=entry, notes=_notes(entry, schemes))
 
@@ -163,8 +164,9 @@ def _name_of(document: Document, otherwise: str) -> str:
     return found or _NOT_IN_NAMES.sub("-", otherwise.lower()).strip("-") or "api"
 
 
-def _variable(scheme: str) -> str:
-    return _NOT_IN_VARIABLES.sub("_", scheme.lower()).strip("_").upper() or "TOKEN"
+def _variable(text: str) -> str:
+    """Make a part of the name of an environment variable from a text."""
+    return _NOT_IN_VARIABLES.sub("_", text.lower()).strip("_").upper() or "TOKEN"
 
 
 def _check(options: _Options) -> None:

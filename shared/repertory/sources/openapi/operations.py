@@ -13,7 +13,7 @@ from repertory.sources.openapi.operation import FIELD, Operation
 from repertory.sources.openapi.parameters import Arguments, parameters_of
 from repertory.sources.openapi.schemas import Schemas
 from repertory.sources.openapi.security import Security
-from repertory.sources.openapi.servers import servers_of
+from repertory.sources.openapi.servers import origin, servers_of
 from repertory.text import one_line
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
@@ -136,10 +136,9 @@ class _Reader:
     def __init__(self, document: Document, base: str, server: str) -> None:
         self._document = document
         self._base = base
-        named = servers_of(document.root, base)
-        self._server = server or next(iter(named), "")
-        if not self._server and base and not document.root.get("servers"):
-            self._server = next(iter(servers_of({"servers": [{"url": "/"}]}, base)), "")
+        self._server = server or next(iter(servers_of(document.root, base)), "")
+        if not self._server and not document.root.get("servers"):
+            self._server = origin(base)  # as OpenAPI specifies
         self._servers: dict[int, str] = {}
         self._security = Security(document)
         self._requests = Schemas(document, "readOnly")
@@ -157,7 +156,7 @@ class _Reader:
         arguments = Arguments(self._requests.builder())
         parameters = parameters_of(self._document, item, raw, path, arguments)
         body = body_of(self._document, raw, arguments)
-        schema = arguments.schema()
+        schema, defects = arguments.schema()
         security, wrong = self._security.alternatives(raw)
         request = Operation(
             method=method.upper(),
@@ -183,7 +182,7 @@ class _Reader:
             given=_given_name(raw),
             tags=_tags(raw),
             place=place,
-            complaints=(*arguments.complaints(), *wrong),
+            complaints=(*defects, *wrong),
         )
 
     def _server_of(self, item: Mapping[str, Any], raw: Mapping[str, Any]) -> str:

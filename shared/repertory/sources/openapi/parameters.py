@@ -1,7 +1,7 @@
 """Converts the parameters of an operation to arguments of a tool."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from repertory.sources.openapi.document import BrokenError, Document
@@ -11,9 +11,10 @@ from repertory.sources.openapi.security import FRAMING, HEADER_NAME
 
 MAX_PARAMETERS = 200
 _IGNORED_HEADERS = {"accept", "content-type", "authorization"}  # as OpenAPI specifies
+FORM_STYLES: tuple[Style, ...] = ("form", "spaceDelimited", "pipeDelimited", "deepObject")
 _STYLES: dict[str, tuple[Style, ...]] = {  # the default comes first
     "path": ("simple", "label", "matrix"),
-    "query": ("form", "spaceDelimited", "pipeDelimited", "deepObject"),
+    "query": FORM_STYLES,
     "header": ("simple",),
     "cookie": ("form",),
 }
@@ -47,8 +48,8 @@ class Arguments:
             self.required.append(name)
         return name
 
-    def schema(self) -> dict[str, Any]:
-        """The schema of all arguments."""
+    def schema(self) -> tuple[dict[str, Any], list[str]]:
+        """The schema of all arguments, and the defects of them and their schemas."""
         found: dict[str, Any] = {
             "type": "object",
             "properties": self.properties,
@@ -58,15 +59,12 @@ class Arguments:
             found["required"] = self.required
         if definitions := self.builder.definitions():
             found["$defs"] = definitions
-        return found
-
-    def complaints(self) -> Iterator[str]:
-        """The defects of the arguments and their schemas. Call ``schema`` before."""
-        yield from self.remarks
+        defects = [*self.remarks]
         if self.builder.broken:
-            yield self.builder.broken
+            defects.append(self.builder.broken)
         if self.builder.is_cut:
-            yield "its schema is too large; the parts that were cut accept any value"
+            defects.append("its schema is too large; the parts that were cut accept any value")
+        return found, defects
 
 
 def parameters_of(

@@ -21,7 +21,7 @@ from repertory.sources.openapi.servers import origin, servers_of
 from repertory.sources.source import Problem, Scan, Source, Trust, WatchedFolder, error, warning
 from repertory.sources.tools import takes, tool_id, tool_items
 from repertory.text import one_line
-from repertory.untrusted_files import read_bytes
+from repertory.untrusted_files import read_within
 
 MAX_PROBLEMS = 100  # with the operations of one document
 
@@ -55,7 +55,7 @@ class OpenApi(Source):
     ) -> None:
         self.name = api.name
         self.location = location
-        self.folder = None if url else WatchedFolder(file, lambda _: True)
+        self.folder = None if url else WatchedFolder(file)
         self._api = api
         self.file = str(file)
         self._url = url
@@ -86,7 +86,7 @@ class OpenApi(Source):
     def scan(self) -> Scan:
         """Read the document. If it has not changed, the result of the last scan is returned."""
         try:
-            content = read_bytes(self.file, MAX_SIZE)
+            content = read_within(self.file, self.within, MAX_SIZE)
         except OSError as exc:
             raise SourceError(f"{self.location} cannot be read: {exc.strerror}.") from exc
         digest = hashlib.sha256(content).hexdigest()

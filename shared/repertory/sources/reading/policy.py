@@ -16,9 +16,7 @@ KEYS = frozenset(FIELDS) | {field.replace("_", "-") for field in FIELDS}
 _COMMAS = re.compile("[,\u060c\u3001\uff0c\uff64]")  # including Arabic, Chinese and Japanese ones
 
 
-def authored(
-    fields: Mapping[str, Any], path: str, item_id: str
-) -> tuple[Policy | None, list[Problem]]:
+def authored(fields: Mapping[str, Any], path: str) -> tuple[Policy | None, list[Problem]]:
     """Read the policy in front matter, at its top level or in its metadata, and its problems.
 
     Names may have hyphens. Metadata is text in the Agent Skills format, so lists may be
@@ -28,14 +26,14 @@ def authored(
     for field, value in _given(fields):
         if wanted := defect(field, value):
             message = f"The `{field}` was left out; it must be {wanted}."
-            problems.append(warning(path, message, item=item_id))
+            problems.append(warning(path, message))
             continue
         if field == "boost" and value > MAX_AUTHOR_BOOST:
             message = (
                 f"The `boost` is {value:g} and counts {MAX_AUTHOR_BOOST}; only a [[policy]] of a "
                 "configuration may give more."
             )
-            problems.append(warning(path, message, item=item_id))
+            problems.append(warning(path, message))
             value = MAX_AUTHOR_BOOST  # noqa: PLW2901 - the value that counts
         policy = msgspec.structs.replace(policy, **{field: as_field(value)})
     return None if policy == Policy() else policy, problems

@@ -54,9 +54,7 @@ def decoded(data: bytes, place: str, error: type[RepertoryError]) -> str:
         raise error(f"{place}:{line}: this is not UTF-8 text.") from exc
 
 
-def load(  # noqa: PLR0911 - one for each defect
-    text: str, syntax: str, max_repeated: int = 0
-) -> dict[str, Json] | list[Json] | Defect:
+def load(text: str, syntax: str, max_repeated: int = 0) -> dict[str, Json] | list[Json] | Defect:
     """Read a mapping or a list from ``yaml``, ``json`` or ``toml``, or return its defect.
 
     An empty text is an empty mapping.
@@ -82,8 +80,6 @@ def load(  # noqa: PLR0911 - one for each defect
         return Defect(f"the YAML cannot be read: {exc.reason} (U+{exc.character:04X})", line)
     except toml.TomlError as exc:
         return Defect(f"the TOML cannot be read: {exc}", exc.line)
-    except RecursionError:
-        return Defect("it is nested too deeply")
     except ValueError as exc:
         return Defect(str(exc))
     if isinstance(value, Defect | dict | list):
