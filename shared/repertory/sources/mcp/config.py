@@ -58,8 +58,11 @@ _COMMON_KEYS: dict[str, dict[str, str]] = {  # the common names of the keys of e
     | {"available_tools": "enabled_tools"},
 }
 _CLIENT_KEYS = {  # the common names of the keys of an OAuth client in Cursor and opencode 2
-    **{"CLIENT_ID": "clientId", "CLIENT_SECRET": "clientSecret"},
-    **{"client_id": "clientId", "client_secret": "clientSecret", "callback_port": "callbackPort"},
+    "CLIENT_ID": "clientId",
+    "CLIENT_SECRET": "clientSecret",
+    "client_id": "clientId",
+    "client_secret": "clientSecret",
+    "callback_port": "callbackPort",
 }
 _PART = "servers:"  # prefix of the digest of the parts that are read from a file
 _PROJECTS = "projects"
