@@ -209,8 +209,9 @@ def test_a_reason_names_at_most_three_words() -> None:
 
 
 def test_a_query_is_quoted_without_its_own_quotation_marks() -> None:
-    """The reason adds its own."""
-    assert first('"convert_ti"').reason == "Name begins with “convert_ti”"
+    """The reason adds its own. Punctuation at the end is not quoted either."""
+    for typed in ('"convert_ti"', "convert_ti!!!", '"convert_ti"?'):
+        assert first(typed).reason == "Name begins with “convert_ti”"
 
 
 def test_a_query_is_quoted_without_the_space_around_it() -> None:
