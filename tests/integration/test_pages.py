@@ -156,6 +156,15 @@ def test_a_search_without_hits_has_suggestions(client: TestClient) -> None:
     assert 'href="/?q=zxqv+wobbly&amp;threshold=0.9"' in text
 
 
+def test_filters_that_exclude_everything_are_named(client: TestClient) -> None:
+    """Other words would find nothing either."""
+    text = client.get("/?q=rotate+keys&kind=tool").text
+    assert "Nothing passes the filters" in text
+    assert "Search without filters" in text
+    assert "Use other words" not in text
+    assert "Nothing fits well enough" not in text
+
+
 def test_a_degraded_answer_shows_the_reason(
     server: RunningService, client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

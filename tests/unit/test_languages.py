@@ -6,6 +6,7 @@ import pytest
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.names import folded
+from repertory.index.keywords.background import MIN_RARITY
 from repertory.index.keywords.tokens import terms
 from repertory.search.confidence import IN_NAME
 from repertory.search.query import Query
@@ -226,3 +227,12 @@ def test_pairs_of_hiragana_count_little() -> None:
     for typed in ("やりなおし", "配備をやりなおしたい"):
         [hit] = engine.search(Query(text=typed)).hits
         assert hit.name == "deploy"
+
+
+def test_pairs_of_a_word_and_a_particle_count_little() -> None:
+    """They count if the character beside the particle is in no other word."""
+    terms = keyword_engine([]).keywords.match("猫の写真を保存").terms
+    rare = {term.typed for term in terms if term.rarity > MIN_RARITY}
+    assert rare == {"猫の", "写真", "保存"}
+    [alone] = keyword_engine([]).keywords.match("お茶").terms
+    assert alone.rarity > MIN_RARITY

@@ -105,6 +105,19 @@ def test_a_section_of_a_distant_meaning_is_named_only_for_its_words() -> None:
         assert (hit.reason, hit.matched_in) == (reason, section)
 
 
+def test_words_of_a_name_are_not_attributed_to_a_section() -> None:
+    """The name is the better evidence, also if the section of the nearest meaning has the words."""
+    about = "Looks after " + ", ".join(f"thing{number}" for number in range(60))
+    body = "# Rare\nOf quuxly.\n# Loans\n" + "Crates go out of the museum, crates come back. " * 60
+    engine = hybrid_engine([skill("museum-guide", about, body=body)])
+    name, both = "keywords in name (museum)", "keywords (crates, museum), in “Loans”"
+    for text, reason in (("a museum of zorblax and vrendig", name), ("crates of a museum", both)):
+        query = Query(text=text, threshold=0.0)
+        assert engine.rank(query).texts[0].candidates.sections  # "Loans"
+        [hit] = engine.search(query).hits
+        assert hit.reason.lower().endswith(reason.lower())
+
+
 def test_only_words_in_a_section_are_its_terms() -> None:
     """A section without the typed words has no terms; only the start of a long section is read."""
     section = Section(heading="## Origin", text="Owners of vases, the owner of a vase.")
@@ -196,8 +209,9 @@ def test_a_reason_names_at_most_three_words() -> None:
 
 
 def test_a_query_is_quoted_without_its_own_quotation_marks() -> None:
-    """The reason adds its own."""
-    assert first('"convert_ti"').reason == "Name begins with “convert_ti”"
+    """The reason adds its own. Punctuation at the end is not quoted either."""
+    for typed in ('"convert_ti"', "convert_ti!!!", '"convert_ti"?'):
+        assert first(typed).reason == "Name begins with “convert_ti”"
 
 
 def test_a_query_is_quoted_without_the_space_around_it() -> None:

@@ -84,6 +84,10 @@ def test_a_misspelt_name_is_that_name(typed: str, name: str) -> None:
         ("csv from json", "csv_to_json", True),
         ("turn a csv into json", "csv_to_json", False),
         ("turn a pdf into markdown", "markdown_to_pdf", True),
+        ("convert word documents to markdown", "markdown_to_pdf", True),
+        ("convert it from pdf to markdown to html", "markdown_to_html", False),
+        ("how to convert markdown", "convert_to_pdf", False),
+        ("how to text a friend", "text_to_speech", False),
         ("do it", "undo_edit", False),  # too short to tell
         ("switch off the lamp", "turn_on_light", True),
         ("switch the lights on", "turn_light_off", True),

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from repertory.keys import Scope
+from repertory.notices import ALL_FILTERED_OUT
 from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
 from repertory.values import Values
@@ -56,6 +57,7 @@ class PageContent(msgspec.Struct, frozen=True, kw_only=True):
         listed: A page of the catalogue, if shown.
         states: The review states of items, by id.
         notices: Notices about the sources, if there is no answer with notices.
+        is_filtered_out: Whether no item of the catalogue passes the filters of the answer.
     """
 
     facets: Sequence[Facet]
@@ -63,6 +65,7 @@ class PageContent(msgspec.Struct, frozen=True, kw_only=True):
     listed: Listing | None = None
     states: dict[str, str] = {}
     notices: Sequence[str] = ()
+    is_filtered_out: bool = False
 
 
 def routes(
@@ -89,7 +92,12 @@ def routes(
             if answer:
                 counted = result_facets(facets, engine, form.query(values), answer)
                 states = states_of(service, answer.hits)
-                return PageContent(facets=counted, cards=_cards(engine, answer), states=states)
+                return PageContent(
+                    facets=counted,
+                    cards=_cards(engine, answer),
+                    states=states,
+                    is_filtered_out=ALL_FILTERED_OUT in answer.notices,
+                )
             notices = [text_for(caller, one) for one in engine.notices]
             if not form.where and base == "/":
                 return PageContent(facets=facets, notices=notices)

@@ -10,7 +10,7 @@ import numpy as np
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.precedence import Precedence
 from repertory.catalogue.views import SECTION_LEVEL, Section, split_at_headings
-from repertory.index.keywords.document import BODY, Entry, shown_description
+from repertory.index.keywords.document import BODY, NAME, Entry, shown_description
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.matches import ItemMatch
 from repertory.index.keywords.places import places_of
@@ -82,15 +82,22 @@ def _matched_section(
     """
     if not item:
         return "", []
-    held = [match.term for match in matched]
     if (number := found.sections.get(int(found.rows[place]))) is not None:
         part = _section(item, number)
-        within = terms_of(part, held)
+        within = _words_of(part, matched)
         if within or _share(float(found.semantic[place])) >= MIN_SEMANTIC:
             return part.heading, within
+    held = [match.term for match in matched]
     part = best_section(item.body, held, found.matches) if _is_of_the_body(matched) else NO_SECTION
-    within = terms_of(part, held)
+    within = _words_of(part, matched)
     return (part.heading, within) if within else ("", [])
+
+
+def _words_of(section: Section, matched: Sequence[ItemMatch]) -> list[Term]:
+    """The matched terms in a section; none if the item's name has them all."""
+    within = terms_of(section, [match.term for match in matched])
+    named = {match.term.typed for match in matched if match.fields[:1] == (NAME.name,)}
+    return within if any(term.typed not in named for term in within) else []
 
 
 def _is_of_the_body(matched: Sequence[ItemMatch]) -> bool:

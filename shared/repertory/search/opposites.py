@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.actions import SWITCHING, endings, wanted
+from repertory.catalogue.actions import SWITCHING, endings, of_name, wanted
 from repertory.catalogue.names import split_name
 from repertory.index.keywords.background import is_known
 from repertory.index.keywords.document import Entry
@@ -114,6 +114,11 @@ def _conversions(words: Sequence[str]) -> set[tuple[str, str]]:
 
 
 def _is_backwards(name: Sequence[str], asked: set[tuple[str, str]]) -> bool:
-    """Whether a name is the reverse of a requested conversion."""
+    """Whether a name is the reverse of a requested conversion, or converts the requested result."""
     found = _conversions(name) if asked else set()
-    return any((other, one) in asked for one, other in found - asked)
+    results = {result for source, result in asked if source not in ENGLISH}
+    results -= {source for source, _ in asked}
+    return any(
+        (result, source) in asked or (source in results and not of_name(source))
+        for source, result in found - asked
+    )

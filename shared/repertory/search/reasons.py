@@ -35,6 +35,7 @@ MAX_TERMS = 3  # matched words that a reason names
 NO_SECTION = Section(heading="", text="")
 MIN_LIKENESS = 0.75  # the minimum similarity of a name for the reason to mention it
 MIN_SEMANTIC = 0.5  # the minimum semantic evidence for the reason to mention it
+_AFTER = f"{AROUND}.,:;!?"  # characters at the end of a query that a reason does not quote
 
 
 def best_section(body: str, terms: Iterable[QueryTerm], matches: Matches) -> Section:
@@ -112,7 +113,7 @@ def _place(section: str) -> str:
 
 def _name_match(query: str, name: str, what: str, evidence: Evidence, close: float) -> str:
     """How a name or an alias resembles the query without being equal; empty if it does not."""
-    typed = one_line(query).strip(AROUND)
+    typed = one_line(query).strip(AROUND).rstrip(_AFTER)
     others = _other_words(query, name)
     if close >= ONE_EDIT:
         match = f"Fuzzy {what}" if others else what.title()

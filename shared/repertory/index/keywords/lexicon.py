@@ -10,6 +10,7 @@ from heapq import merge
 from itertools import chain, pairwise
 
 import msgspec
+from msgspec.structs import replace
 
 from repertory.catalogue.names import compact_name, digits
 from repertory.index.keywords.background import (
@@ -41,7 +42,7 @@ ACRONYM_LENGTH = 3  # letters of most acronyms; an additional s makes a plural
 # as many pairs as characters).
 FOREIGN_FACTOR = 0.25
 PAIR_FACTOR = 0.5
-_HIRAGANA = re.compile("[\u3041-\u309f]{2}")  # usually particles and endings of Japanese
+_HIRAGANA = re.compile("[\u3041-\u309f]")
 
 _ACRONYM = re.compile(r"[b-df-hj-np-tv-xz]+[a-z]")  # in the singular
 
@@ -112,9 +113,11 @@ class Lexicon:
         for text, term in dict.fromkeys((word.text, word.term) for word in typed):
             found.setdefault(term, (text, {}))[1].update(longer[text])
         is_alone = len(found) == 1
+        grammar = set[str]() if is_alone else _grammar(found)
         return [
-            self._term(text, term, others, is_alone=is_alone)
+            replace(one, rarity=MIN_RARITY) if term in grammar else one
             for term, (text, others) in found.items()
+            for one in [self._term(text, term, others, is_alone=is_alone)]
         ]
 
     def corrected(self, text: str) -> str:
@@ -150,8 +153,7 @@ class Lexicon:
         if number and (not exact or _is_same(word, number)) and self._has(number):
             exact += (number,)
         if is_unspaced(term):
-            is_grammar = _HIRAGANA.fullmatch(term)
-            return Term(word, term, exact, (), MIN_RARITY if is_grammar else PAIR_FACTOR)
+            return Term(word, term, exact, (), PAIR_FACTOR)
         variants: tuple[str, ...] = ()
         # A misspelt word may have the term of another word: "recipie" that of "recipient".
         is_right = is_known(term) and (bool(exact) or term == word or is_english(word))
@@ -229,6 +231,16 @@ class Lexicon:
             return iter(())
         found = (_beginning(part, key) for part in self._parts for key in (WRITTEN + word, word))
         return merge(*found, key=_order)
+
+
+def _grammar(terms: Iterable[str]) -> set[str]:
+    """The character pairs of a Japanese query that are usually particles and endings.
+
+    They begin with hiragana, or end with it after a character of another word: 法を beside 方法.
+    """
+    with_hiragana = {term for term in terms if _HIRAGANA.search(term)}
+    words = {character for term in terms if term not in with_hiragana for character in term}
+    return {term for term in with_hiragana if _HIRAGANA.match(term) or term[0] in words}
 
 
 def _is_likely_typo(typed: str, word: str) -> bool:
