@@ -189,6 +189,26 @@ def test_problems_of_unchanged_items_are_still_reported(project: Path) -> None:
     assert {one for one in said if "lure" not in one} == problems(project)
 
 
+def test_problems_of_folders_are_reported_until_they_are_gone(project: Path) -> None:
+    """A search that finds no changed file still reports a link and a source as they are now."""
+    (project / "repertory.toml").write_text(
+        "[[sources]]\ntype = 'skills'\npath = 'skills'\n"
+        "[[sources]]\ntype = 'documents'\npath = 'guides'\n"
+    )
+    link = project / "skills" / "link"
+    search(project, "rotate keys")
+    assert [one for one in problems(project) if "guides cannot be read" in one]
+
+    link.symlink_to("link")
+    search(project, "rotate keys")
+    assert [one for one in problems(project) if "link cannot be followed" in one]
+
+    link.unlink()
+    (project / "guides").mkdir()
+    search(project, "rotate keys")
+    assert not [one for one in problems(project) if "cannot be" in one]
+
+
 def test_unlisted_problems_of_unchanged_items_are_still_counted(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

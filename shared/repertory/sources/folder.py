@@ -250,7 +250,8 @@ class FolderSource(Source):
         if self._is_unread:
             return Memory(self._seen)
         files, known = self._readings.memory()
-        return Memory(FolderState(self._seen.folders, self._seen.files | files), known)
+        seen = msgspec.structs.replace(self._seen, files=self._seen.files | files)
+        return Memory(seen, known)
 
     def deciding_files(self) -> Iterable[str]:
         """The files besides the wanted ones that the last scan depended on; they may be missing."""
@@ -305,7 +306,8 @@ class FolderSource(Source):
         deciding: dict[str, Signature | None] = {
             path: one for path in self.deciding_files() if (one := settled_signature(path))
         }
-        self._seen = FolderState(walked.times(), deciding)
+        problems = (*walked.problems, *self._ignored.problems)
+        self._seen = FolderState(walked.times(), deciding, problems)
         passed = {at: reason for at, reason in walked.passed_over.items() if at not in self._inner}
         return passed | without_items | dict.fromkeys(ignored, IGNORED)
 
