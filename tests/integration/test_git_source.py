@@ -230,7 +230,7 @@ def test_a_file_name_that_the_disk_does_not_allow_is_left_out(
     repository.git("commit", "--quiet", "--message", "more")
     assert refreshed(sources) == {"acme/skills/pdf", "acme/skills/new"}
     notes = sources[0].content.state().notes  # type: ignore[attr-defined]
-    assert notes == ("Left out: 2 files whose names this disk does not allow.",)
+    assert notes == ("Left out: files whose names this disk does not allow (2).",)
 
 
 def test_content_that_cannot_be_written_is_an_error(
