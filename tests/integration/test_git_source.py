@@ -214,7 +214,7 @@ def test_only_regular_files_are_stored(repository: Repository, daemon: str, tmp_
     assert not any(path.is_symlink() for path in content.path.rglob("*"))
     assert not touched.exists()
     notes = " ".join(content.state().notes)
-    for what in ("2 links", "1 submodules", "1 files of more than", "1 files whose names"):
+    for what in ("links (2)", "submodules (1)", "more than 16,777,216 bytes (1)", "systems (1)"):
         assert what in notes
 
 
