@@ -90,9 +90,9 @@ class Target(msgspec.Struct, frozen=True):
         with ExitStack() as stack:
             try:
                 repertory = self._indexed(stack, indexing, embeds=embeds)
-                server = self._started() if _is_held_elsewhere(repertory) else None
+                server = self.started() if _is_held_elsewhere(repertory) else None
             except StoreBusyError:
-                if (server := self._started()) is None:
+                if (server := self.started()) is None:
                     raise
             if not (server or embeds) and repertory.behind:  # answers to queries have a notice
                 indexing.clear()
@@ -114,7 +114,7 @@ class Target(msgspec.Struct, frozen=True):
             _index_files(repertory, indexing, words_suffice=True)
         return repertory
 
-    def _started(self) -> "Client | None":
+    def started(self) -> "Client | None":
         """The server that took the index after this command had looked for one, if any."""
         return running.client(self.settings, self.directory, ASKED_AGAIN_S)
 

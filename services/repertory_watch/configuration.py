@@ -50,7 +50,7 @@ def reload(before: Configuration) -> Configuration:
     if workspace.sources.is_found and before.workspace.sources.is_found:
         kept |= {name: one for name, one in earlier.items() if name not in kept and one.is_away()}
     sources = tuple(kept.values())
-    errors = (one.message for one in new.problems if one.severity is Severity.ERROR)
+    errors = (str(one) for one in new.problems if one.severity is Severity.ERROR)
     catalogue = Catalogue(sources, new.problems, new.rules, owner=new.owner)
     return Configuration(workspace, catalogue, next(errors, ""))
 

@@ -115,11 +115,12 @@ class Freshness:
             source = result.source
             if isinstance(source, FolderSource):
                 self._is_postponed |= result.scan is not None and bool(result.scan.postponed)
-                known = memories.get(_digest(source), Memory()).known
-                news |= self._is_postponed or source.memory().known != known
+                now, before = source.memory(), memories.get(_digest(source), Memory())
+                news |= self._is_postponed or now.known != before.known
+                news |= now.seen.problems != before.seen.problems
             elif source.file:
-                before = last.seen.get(_digest(source)) if last else None
-                news |= before is None or not before.is_current()
+                state = last.seen.get(_digest(source)) if last else None
+                news |= state is None or not state.is_current()
         return scans, news
 
     def forget(self, collection: str) -> None:
@@ -284,7 +285,8 @@ def _renamed(named: Mapping[str, T], rename: Callable[[str], str]) -> dict[str, 
 
 
 def _of_paths(seen: FolderState, rename: Callable[[str], str]) -> FolderState:
-    return FolderState(_renamed(seen.folders, rename), _renamed(seen.files, rename))
+    folders, files = _renamed(seen.folders, rename), _renamed(seen.files, rename)
+    return msgspec.structs.replace(seen, folders=folders, files=files)
 
 
 def _without_repetitions(
@@ -299,7 +301,7 @@ def _without_repetitions(
         files = {path: last for path, last in one.files.items() if path in own or path not in read}
         folders = {path: at for path, at in one.folders.items() if listed.get(path) != at}
         listed |= folders
-        found[digest] = FolderState(folders, files)
+        found[digest] = msgspec.structs.replace(one, folders=folders, files=files)
     return found
 
 

@@ -245,7 +245,7 @@ class Local(Backend, abc.ABC):
             troubles.append(watch.error)
         invalid = watch.configuration_error
         # A problem concerns a discovered file; everything else is adopted.
-        if invalid and all(one.message != invalid for one in watch.problems):
+        if invalid and all(str(one) != invalid for one in watch.problems):
             troubles.append(f"{invalid} The last valid configuration stays active.")
         engine = read_or_none(lambda: live.engine)
         stored = engine.collection if engine else None

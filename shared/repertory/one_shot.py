@@ -33,7 +33,7 @@ from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.settings import Settings
 from repertory.stats import Contents, Run, Stats
-from repertory.watch_status import SourceState, WatchStatus, watch_status
+from repertory.watch_status import SILENCE_S, SourceState, WatchStatus, watch_status
 from repertory.workspace import owners
 
 if TYPE_CHECKING:  # a search needs none of them
@@ -176,7 +176,7 @@ class Repertory(Local):
 
     @override
     def stats(self) -> Stats:
-        """The statistics of the index.
+        """The statistics of the index. No source starts if the process that reported it has ended.
 
         Raises:
             NothingIndexedError: Nothing was indexed here yet.
@@ -184,7 +184,10 @@ class Repertory(Local):
         with contextlib.suppress(StoreError):
             self.engine  # noqa: B018 - opens the index
         self.require_index()
-        return super().stats()
+        found = super().stats()
+        if found.watch and time.time() - found.watch.at <= SILENCE_S:
+            return found
+        return replace(found, sources=[replace(one, is_starting=False) for one in found.sources])
 
     @property
     def is_indexed(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from repertory.catalogue.item import Item
+from repertory.catalogue.policies import Policies
 from repertory.compose import Parts
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS_MODEL, WordsEngine
@@ -180,8 +181,8 @@ class Update:
                 run((), coordinator, queue, no_progress, is_late=is_late)
             self._commit(coordinator)
         except (ModelError, StoreError) as error:
-            changed = {item.path for scan in read for item in scan.items}
-            return _not_yet(behind | changed, f" ({str(error).rstrip('.')})")
+            behind |= self._differing(scans)
+            return _not_yet(behind, f" ({str(error).rstrip('.')})") if behind else ""
         if coordinator.is_building and coordinator.ledger:
             build = coordinator.ledger.building()
             is_same = configuration_of(coordinator.active) == self._catalogue.hash
@@ -189,6 +190,29 @@ class Update:
             return _still_building(build, is_same=is_same) if build.total else ""
         behind.update(coordinator.unwritten.values())
         return "" if coordinator.is_finished and not behind else _not_yet(behind)
+
+    def _differing(self, scans: Sequence[ScanResult]) -> set[str]:
+        """The files whose items differ from the searched ones; all that were read if unknown."""
+        read = [item for one in scans if one.scan for item in one.scan.items]
+        try:
+            entries = list(self._live.engine.keywords.all())
+        except StoreError:
+            return {item.path for item in read}
+        policies = Policies(self._catalogue.rules, self._catalogue.may_change())
+        hashes = {entry.id: entry.hash for entry in entries}
+        changed = {
+            item.path
+            for item in read
+            if policies.apply(item).item.metadata_hash() != hashes.get(item.id)
+        }
+        kept = {item.id for item in read}
+        of = {one.source.name: one for one in scans}
+        gone = {
+            entry.path
+            for entry in entries
+            if entry.source in of and entry.id not in kept and not of[entry.source].keeps(entry.id)
+        }
+        return changed | gone
 
     def _engine(self, *, words_suffice: bool) -> EmbeddingEngine:
         """The engine for texts. An index with vectors is never replaced by one without vectors."""

@@ -88,7 +88,7 @@ def test_a_suspicious_change_is_withheld_until_it_is_approved(own: Cli, notebook
     assert own.run(notebook, "trust", "approve").returncode == 2
     unknown = own.run(notebook, "trust", "approve", "notes__other")
     assert (unknown.returncode, unknown.stdout) == (1, "")
-    assert "Nothing named notes__other waits for approval" in unknown.stderr
+    assert "Nothing with the id notes__other waits for approval" in unknown.stderr
     approved = own.run(notebook, "trust", "approve", "notes__add_note")
     assert (approved.returncode, approved.stdout) == (0, "Approved 1 item.\n")
     assert ids(own, notebook) == ["notes__add_note", "notes__find_note"]

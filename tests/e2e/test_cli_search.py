@@ -228,16 +228,21 @@ def test_a_store_that_is_in_use_degrades_the_answer(cli: Cli, indexed: Path) -> 
 
 
 def test_commands_that_show_items_say_that_changes_are_missing(own: Cli, project: Path) -> None:
-    """While the store is held, commands show the old state with a notice, and later the new."""
+    """While the store is held, commands show the old state with a notice, and later the new.
+
+    The notice counts only what differs from the index, also if a server has written it, so that no
+    command has left a record of the files.
+    """
     assert own.run(project, "index").returncode == 0
+    for record in Path(own.environment["REPERTORY_DATA_DIR"]).glob("workspaces/*.seen"):
+        record.unlink()
     add_skill(project, "steering", "---\nname: steering\ndescription: Sail upwind.\n---\n")
 
     with store_held(own):
         for command in (["items", "list"], ["items", "show", "steering"], ["search", "steering"]):
             shown = own.run(project, *command)
             assert "Sail upwind" not in shown.stdout
-            # The count may include the files beside it, which are hardly older than the index.
-            assert shown.stderr.count("not searchable yet (") == 1, command
+            assert shown.stderr.count("1 changed file is not searchable yet (") == 1, command
 
     for command in (["items", "list"], ["items", "show", "steering"]):
         shown = own.run(project, *command)

@@ -41,6 +41,7 @@ from repertory.sources.reading.files import Found
 from repertory.sources.registry import build
 from repertory.sources.source import Source
 from repertory.update import BATCH_SIZE, Stopwatch, Update
+from repertory.watch_status import report_watch, watch_status
 from repertory_embedded.server import running
 from tests.support.builders import write, write_shop, write_skill
 from tests.support.query_service import MODEL, settings_of
@@ -187,6 +188,40 @@ def test_problems_of_unchanged_items_are_still_reported(project: Path) -> None:
     write_skill(project, "lure", "Catches a pike")
     assert "project/lure" in search(project, "catch a pike")[0]
     assert {one for one in said if "lure" not in one} == problems(project)
+
+
+def test_problems_of_folders_are_reported_until_they_are_gone(project: Path) -> None:
+    """A search that finds no changed file still reports a link and a source as they are now."""
+    (project / "repertory.toml").write_text(
+        "[[sources]]\ntype = 'skills'\npath = 'skills'\n"
+        "[[sources]]\ntype = 'documents'\npath = 'guides'\n"
+    )
+    link = project / "skills" / "link"
+    search(project, "rotate keys")
+    assert [one for one in problems(project) if "guides cannot be read" in one]
+
+    link.symlink_to("link")
+    search(project, "rotate keys")
+    assert [one for one in problems(project) if "link cannot be followed" in one]
+
+    link.unlink()
+    (project / "guides").mkdir()
+    search(project, "rotate keys")
+    assert not [one for one in problems(project) if "cannot be" in one]
+
+
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_no_source_starts_in_a_process_that_has_ended(
+    project: Path, monkeypatch: pytest.MonkeyPatch, *, has_ended: bool
+) -> None:
+    """A server that ends before its first scan leaves a report in which all sources start."""
+    monkeypatch.setattr(one_shot, "SILENCE_S", -1.0 if has_ended else 60.0)
+    with Repertory(settings_of(project), project) as repertory:
+        board = repertory.parts.coordination.status
+        last = watch_status(board)
+        assert last
+        report_watch(board, last.inherited())
+        assert all(one.is_starting is not has_ended for one in repertory.stats().sources)
 
 
 def test_unlisted_problems_of_unchanged_items_are_still_counted(

@@ -214,7 +214,7 @@ def test_only_regular_files_are_stored(repository: Repository, daemon: str, tmp_
     assert not any(path.is_symlink() for path in content.path.rglob("*"))
     assert not touched.exists()
     notes = " ".join(content.state().notes)
-    for what in ("2 links", "1 submodules", "1 files of more than", "1 files whose names"):
+    for what in ("links (2)", "submodules (1)", "more than 16,777,216 bytes (1)", "systems (1)"):
         assert what in notes
 
 
@@ -230,7 +230,7 @@ def test_a_file_name_that_the_disk_does_not_allow_is_left_out(
     repository.git("commit", "--quiet", "--message", "more")
     assert refreshed(sources) == {"acme/skills/pdf", "acme/skills/new"}
     notes = sources[0].content.state().notes  # type: ignore[attr-defined]
-    assert notes == ("Left out: 2 files whose names this disk does not allow.",)
+    assert notes == ("Left out: files whose names this disk does not allow (2).",)
 
 
 def test_content_that_cannot_be_written_is_an_error(

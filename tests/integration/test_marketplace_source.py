@@ -221,7 +221,7 @@ def test_notes_about_omitted_files_stay(repository: Repository, tmp_path: Path) 
         content = sources[0].content  # type: ignore[attr-defined]  # of a fetched source
         refreshed(sources)
         notes, version = content.state().notes, content.version
-        assert notes == ("Left out: 1 links.", "The plugin other: Left out: 1 links.")
+        assert notes == ("Left out: links (1).", "The plugin other: Left out: links (1).")
         refreshed(sources)
         assert (content.state().notes, content.version) == (notes, version)
         repository.commit({"unrelated.md": "x"})

@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -15,6 +16,7 @@ from repertory.index.lock import StoreLock
 from repertory.one_shot import Repertory
 from repertory.remote import RemoteServer
 from repertory.search.query import Query
+from repertory_admin.commands import index
 from repertory_admin.progress import Bars
 from repertory_admin.target import Target, target
 from tests.support.builders import write_shop
@@ -47,6 +49,27 @@ def test_a_server_that_takes_the_index_after_the_lookup_answers(
         monkeypatch.setattr(running, "client", lambda *_: server)
         with target.open(Bars(), embeds=True) as backend:
             assert backend is server
+
+
+def test_index_is_left_to_a_server_that_takes_the_index_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has what the command has indexed, and indexes the rest; without it, the index is busy."""
+    monkeypatch.setattr("repertory.one_shot.INDEX_LOCK_TIMEOUT_S", 0.0)
+    project = write_shop(tmp_path / "project")
+    settings = settings_of(project)
+    with Repertory(settings, project) as repertory:
+        collection = repertory.index().stats.collection
+    (project / "README.md").write_text("# Shop\n\nAnother one.\n")
+    monkeypatch.setattr(index, "target_of", lambda _: Target(settings, project, None))
+    server = SimpleNamespace(remote=SimpleNamespace(url="http://here"), stats=lambda: None)
+    with EdgeStore(tmp_path / "data").open(collection):
+        monkeypatch.setattr(running, "client", lambda *_: None)
+        with pytest.raises(StoreBusyError):
+            index.index({})
+        monkeypatch.setattr(running, "client", lambda *_: server)
+        index.index({})
+    assert capsys.readouterr().out.startswith("The server at http://here watches the sources")
 
 
 @pytest.mark.parametrize("is_changed", [False, True])

@@ -193,10 +193,17 @@ def test_addresses_are_recognised(tmp_path: Path, text: str, kind: str, name: st
     assert (found.entry["type"], found.entry["name"]) == (kind, name)
 
 
-@pytest.mark.parametrize("text", ["./gone", "", "host", "ext::sh -c id", "--help", "file:///etc"])
+@pytest.mark.parametrize("text", ["", "host", "ext::sh -c id", "--help", "file:///etc"])
 def test_other_addresses_are_refused(tmp_path: Path, text: str) -> None:
-    """Missing paths, bare host names, options and other schemes are not recognised."""
+    """Bare host names, options and other schemes are not recognised."""
     with pytest.raises(UsageError, match="is not recognised"):
+        recognise(Address(text, tmp_path, {}))
+
+
+@pytest.mark.parametrize("text", ["./gone", "../gone", "~/gone", "/gone"])
+def test_a_missing_path_is_refused_as_such(tmp_path: Path, text: str) -> None:
+    """The error does not list the known types of addresses."""
+    with pytest.raises(UsageError, match=r"^\S*gone does not exist\.$"):
         recognise(Address(text, tmp_path, {}))
 
 

@@ -272,7 +272,7 @@ def test_a_named_file_of_another_type_is_refused(tmp_path: Path) -> None:
 
 
 def test_found_sources_never_conflict(tmp_path: Path) -> None:
-    """Names are unique, a broken configuration is a problem, and a server is used once."""
+    """Names are unique, a broken file is a problem with its place, and a server is used once."""
     write(tmp_path / "SKILL.md", "---\nname: a\ndescription: b\n---\n")
     write(tmp_path / "listed.json", json.dumps([{"name": "a", "inputSchema": {}}]))
     write(tmp_path / ".mcp.json", '{"mcpServers": {"one": {"command": "x"}}}')
@@ -281,9 +281,10 @@ def test_found_sources_never_conflict(tmp_path: Path) -> None:
     found = build_catalogue(discover(tmp_path).entries, tmp_path, found=True)
     names = [source.name for source in found.sources]
     assert names == [tmp_path.name, "tool-files", "documents", "one"]
-    messages = " ".join(problem.message for problem in found.problems)
-    assert "several files" in messages
-    assert ".vscode" in messages
+    repeated, broken = found.problems
+    assert (broken.path, broken.line) == (str(tmp_path / ".vscode" / "mcp.json"), 1)
+    assert broken.message.startswith("the JSON cannot be read")
+    assert "several files" in repeated.message
 
 
 def test_configured_sources_with_the_same_name_are_refused(tmp_path: Path) -> None:

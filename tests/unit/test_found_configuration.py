@@ -489,7 +489,7 @@ def servers_of(clone: Path, text: str, *named: str) -> dict[str, Source]:
 
 def test_a_missing_file_of_servers_is_no_fault_of_the_configuration(clone: Path) -> None:
     """The error names only the file on the command line."""
-    with pytest.raises(ConfigurationError, match=f"^{clone}/none.json cannot be read"):
+    with pytest.raises(ConfigurationError, match=f"^{clone}/none.json: the file cannot be read"):
         servers_of(clone, "[[sources]]\ntype = 'documents'\npath = '.'\n", "none.json")
 
 

@@ -33,11 +33,12 @@ from repertory.sources.mcp.entry import build
 from repertory.sources.mcp.unreadable_answers import mended
 from repertory.sources.python_skills import PythonSkills
 from repertory.sources.reading import frontmatter, structured
-from repertory.sources.reading.files import read_file
+from repertory.sources.reading.files import FILE_LIMIT, read_file
 from repertory.sources.reading.gitignore import GitIgnore
 from repertory.sources.reading.markdown import first_heading, first_paragraph
 from repertory.sources.reading.walk import Walk
 from repertory.sources.skill_folders import SkillFolders
+from repertory.sources.source import Severity
 from repertory.text import clean
 from repertory.trust import TrustStore
 from repertory.untrusted_files import (
@@ -428,6 +429,25 @@ def test_unused_gitignore_patterns_are_a_problem(tmp_path: Path) -> None:
     scan = Documents(name="d", path=tmp_path).scan()
     assert len(scan.items) == 1
     assert [problem.path for problem in scan.problems] == [str(file)]
+
+
+def test_an_unread_gitignore_is_a_problem(tmp_path: Path) -> None:
+    """The problem names the limit of its size, until the file is shorter; an empty file is fine."""
+    file = write(tmp_path / "d" / ".gitignore", "*.md\n" + "#\n" * (FILE_LIMIT // 2))
+    write(tmp_path / "d" / "a.md", "# A\n\nText.\n")
+    write(tmp_path / "e" / ".gitignore", "\n")
+    write(tmp_path / "e" / "b.md", "# B\n\nText.\n")
+    source = Documents(name="d", path=tmp_path)
+    scan = source.scan()
+    assert [item.id for item in scan.items] == ["d/d/a.md", "d/e/b.md"]
+    [problem] = scan.problems
+    assert (problem.path, problem.severity) == (str(file), Severity.WARNING)
+    assert "more than 1,048,576 bytes" in problem.message
+    file.write_text("*.md\n")
+    change = source.rescan([str(file)])
+    assert change is not None
+    assert change.gone == frozenset({"d/d/a.md"})
+    assert not change.summary.problems
 
 
 def test_many_patterns_of_nested_gitignores_take_little_time(

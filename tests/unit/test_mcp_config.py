@@ -414,14 +414,14 @@ def test_an_unreadable_file_is_an_error(
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     """The error names the file."""
-    with pytest.raises(ConfigurationError, match=r"none\.json cannot be read"):
+    with pytest.raises(ConfigurationError, match=r"none\.json: the file cannot be read"):
         read_files([tmp_path / "none.json"])
 
 
 def test_a_pipe_is_an_error(tmp_path: Path) -> None:
     """The reader does not wait for a writer."""
     os.mkfifo(tmp_path / "pipe.json")
-    message = r"pipe\.json cannot be read: it is not a regular file"
+    message = r"pipe\.json: the file cannot be read \(it is not a regular file"
     with pytest.raises(ConfigurationError, match=message):
         read_files([tmp_path / "pipe.json"])
 

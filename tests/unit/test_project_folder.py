@@ -370,19 +370,24 @@ def test_unchanged_files_are_the_same_objects(tmp_path: Path) -> None:
 def test_large_and_binary_files_are_searched_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each file and all texts together have a limit, which a search without results reports."""
+    """Each file and all texts together have a limit, which a search without results reports.
+
+    It also counts the files whose names cannot be shown, which are not found at all.
+    """
     monkeypatch.setattr(module, "MAX_LENGTH", 10)
     for name, text in (("a.py", "12345"), ("b.py", "x" * (1 << 21)), ("c.py", "123456")):
         write(tmp_path / name, text)
     (tmp_path / "d.bin").write_bytes(b"\0bin")
+    (tmp_path / "e\a.py").write_text("nothing")
     folder = Folder(tmp_path)
     files = {file.place: file.content for file in folder.files({})}
     assert files == {"a.py": "12345", "b.py": "", "c.py": "", "d.bin": ""}
-    assert folder.unread == 2
+    assert folder.unread == 3
     search = ProjectSearch(tmp_path, folder)
     answer = search.search(None, ProjectQuery(search_query="nothing"))
     assert answer.content.endswith(
-        "\n\nNot searched: the content of files that are too large (2).\n"
+        "\n\nNot searched: the content of files that are too large or have names that cannot be "
+        "shown (3).\n"
     )
     assert "Not searched" not in search.search(None, ProjectQuery(search_query="1234")).content
     (tmp_path / "a.py").unlink()

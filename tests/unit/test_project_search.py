@@ -410,7 +410,13 @@ def test_concurrent_first_searches_agree(project: Project, search: ProjectSearch
     with ThreadPoolExecutor(8) as pool:
         answers = set(pool.map(lambda _: search.search(engine, query).content, range(16)))
     assert len(answers) == 1
-    assert "Results: 20" in answers.pop()
+    answer = answers.pop()
+    assert "Results: 20" in answer
+    assert answer.endswith(
+        "\n\nMore files match: raise maxResults, or make the query more specific.\n"
+    )
+    whole = msgspec.structs.replace(query, max_results=50)
+    assert "More files match" not in search.search(engine, whole).content
 
 
 @pytest.mark.parametrize("query", ["e", "E", " e ", "猫", "a b"])

@@ -74,3 +74,12 @@ def test_a_wrong_entry_is_refused_by_name(entry: dict[str, Any], named: str) -> 
     with pytest.raises(ConfigurationError) as refused:
         build(entry, Path("/"))
     assert named in str(refused.value)
+
+
+def test_a_wrong_option_is_refused_with_the_options_that_users_may_set() -> None:
+    """The option that only the program sets is not among them."""
+    with pytest.raises(
+        ConfigurationError, match="it has url, path, sha256, folder, reads, name, refresh"
+    ) as refused:
+        build({"type": "archive", "branch": "main", "store": "/data"}, Path("/"))
+    assert "store" not in str(refused.value)

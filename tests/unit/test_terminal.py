@@ -131,7 +131,10 @@ RENDERERS: dict[str, Callable[[], None]] = {
 def test_items_in_quarantine_are_counted_apart_from_warnings(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """An item in quarantine waits for a review; an item with a warning is indexed."""
+    """An item in quarantine waits for a review; an item with a warning is indexed.
+
+    Kinds of problems that do not occur are not counted.
+    """
     source = Folder("src")
     source.trust = Trust.REVIEW
     item = Item(id="src__0", kind=Kind.SKILL, name="n", source="src", description=EVIL)
@@ -139,8 +142,7 @@ def test_items_in_quarantine_are_counted_apart_from_warnings(
     (withheld,) = gate.admit(source, Scan(items=[item])).problems
     runs.show_problems([withheld, warning("a.md", "It is long.", item="src__1")], 20)
     assert capsys.readouterr().out.splitlines()[0] == (
-        "0 errors (left out; what was indexed before stays), 1 warning (indexed nevertheless), "
-        "1 item in quarantine (waiting for a review):"
+        "1 warning (indexed nevertheless), 1 item in quarantine (waiting for a review):"
     )
 
 

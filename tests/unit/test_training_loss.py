@@ -1,8 +1,15 @@
-"""The loss for training the encoder."""
+"""The loss for training the encoder, and its evaluation after the training."""
 
-from types import ModuleType
+from collections.abc import Sequence
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, cast
+from zlib import crc32
 
+import numpy as np
 import pytest
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 pytestmark = pytest.mark.timeout(180)  # on a busy machine the import of torch takes a while
 
@@ -67,3 +74,30 @@ def test_chunks_of_equal_length_give_the_same_vectors_in_order(tables: ModuleTyp
     found = tables.ranking_loss(model, [[0]], tables.DIFFERENT)._embed(many)
     assert torch.allclose(found, model(many)["sentence_embedding"], atol=1e-6)
     assert len({*model.widths}) > 1
+
+
+class Letters:
+    """An encoder whose vectors depend only on the text."""
+
+    device = SimpleNamespace(type="cpu")
+
+    def encode(self, texts: Sequence[str], **_: object) -> np.ndarray:
+        """A random vector for each text."""
+        return np.stack([np.random.default_rng(crc32(one.encode())).random(8) for one in texts])
+
+
+def test_an_evaluation_does_not_depend_on_the_order_of_the_items() -> None:
+    """The same items compete with the right ones."""
+    from training.dataset import Item, Part, Query  # noqa: PLC0415 - as below
+    from training.evaluate import ndcg  # noqa: PLC0415 - imports torch
+
+    items = [
+        Item(f"s/{number}", "tool", "s", f"n{number}", "", "MIT", "", Part.TEST)
+        for number in range(40)
+    ]
+    asked = [Query(f"query {number}", "", f"s/{number}", "") for number in range(4)]
+    found = [
+        ndcg(cast("SentenceTransformer", Letters()), asked, {one.id: one for one in order})
+        for order in (items, items[::-1], [*items[5:], *items[:5]])
+    ]
+    assert found == [found[0]] * 3

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from repertory.client import Client
-from repertory.errors import SourceError, StoreError, UsageError
+from repertory.errors import SourceError, StoreBusyError, StoreError, UsageError
 from repertory.indexing.collection_names import configuration_of, generation_of
 from repertory.indexing.scan import CONCURRENCY
 from repertory.sources.source import Source
@@ -52,20 +52,19 @@ def index(
     if target.server:
         _leave_to(target.server, target, paths or [])
         unfetched = _fetch(target)
-        stats = target.server.stats()  # also shows that it answers
-        if output is Output.JSON:
-            terminal.show_json({"stats": stats})
-        else:
-            terminal.show_text(
-                f"The server at {target.server.remote.url} watches the sources and indexes "
-                "changes; `repertory stats` shows its progress."
-            )
+        _show_server(target.server, output)
         if unfetched:
             raise typer.Exit(ExitCode.UNREAD)
-    else:
+        return
+    try:
         with Bars() as bars, target.open_here(bars) as repertory:
             repertory.workspace.set_paths(paths or [])
             run = repertory.index(bars.step)
+    except StoreBusyError:
+        if (server := target.started()) is None:
+            raise
+        _show_server(server, output)
+    else:
         _report(run, target, output)
 
 
@@ -103,6 +102,18 @@ def _leave_to(client: Client, target: Target, paths: list[Path]) -> None:
     elif paths:
         raise UsageError(
             f"The sources of the server at {client.remote.url} are configured there; give no paths."
+        )
+
+
+def _show_server(server: Client, output: Output) -> None:
+    """Say that a server does the indexing."""
+    stats = server.stats()  # also shows that it answers
+    if output is Output.JSON:
+        terminal.show_json({"stats": stats})
+    else:
+        terminal.show_text(
+            f"The server at {server.remote.url} watches the sources and indexes changes; "
+            "`repertory stats` shows its progress."
         )
 
 

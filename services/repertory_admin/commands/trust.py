@@ -107,7 +107,7 @@ def approve(
     approved = {_composed(one) for one in done}
     left = [one for one in dict.fromkeys(items or ()) if approved.isdisjoint(_names(one))]
     if left or (not done and shown is not None):
-        names = f"named {', '.join(left)} waits" if left else "waits"
+        names = f"with the id {', '.join(left)} waits" if left else "waits"
         as_it_was = " as it was shown" if wanted != items else ""
         terminal.warn(f"Nothing {names} for approval{as_it_was}: see `repertory trust review`.")
     if left:

@@ -126,13 +126,14 @@ def show_problems(
     problems = sorted(problems, key=lambda problem: problem.severity != "error")
     bad = len(errors(problems))
     withheld = sum(problem.is_withheld for problem in problems)
-    counts = [
-        f"{counted(bad, 'error')} (left out; what was indexed before stays)",
-        f"{counted(len(problems) - bad - withheld, 'warning')} (indexed nevertheless)",
-    ]
-    if withheld:
-        counts.append(f"{counted(withheld, 'item')} in quarantine (waiting for a review)")
-    terminal.show_text("The first problems:" if beside else f"{', '.join(counts)}:")
+    warnings = len(problems) - bad - withheld
+    counts = {
+        f"{counted(bad, 'error')} (left out; what was indexed before stays)": bad,
+        f"{counted(warnings, 'warning')} (indexed nevertheless)": warnings,
+        f"{counted(withheld, 'item')} in quarantine (waiting for a review)": withheld,
+    }
+    heading = ", ".join(text for text, count in counts.items() if count)
+    terminal.show_text("The first problems:" if beside else f"{heading}:")
     same: dict[tuple[str, str], list[str]] = {}
     for one in problems:
         path = short_path(one.path)

@@ -31,7 +31,7 @@ class ProjectFiles:
 
     @property
     def unread(self) -> int:
-        """The number of files whose text is too large to be searched."""
+        """The number of files whose text is not searched; see ``Folder``."""
         return self._folder.unread if self._folder else 0
 
     def of(self, engine: SearchEngine | None) -> tuple[File, ...]:

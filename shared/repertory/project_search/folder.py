@@ -56,7 +56,8 @@ class Folder:
         leave_out: A folder in it to skip.
 
     Attributes:
-        unread: The number of files whose text is too large to be read.
+        unread: The number of files whose text is too large to be read, or whose names cannot be
+            shown.
     """
 
     def __init__(self, directory: Path, leave_out: Path | None = None) -> None:
@@ -127,7 +128,7 @@ class Folder:
         self._files = [one.file for _, one in ordered if one.file]
         self._signatures = [(path, one.signature) for path, one in ordered]
         self._listed, self._items, self._cached = listed, items, now
-        self.unread = sum(one.is_unread for one in now.values())
+        self.unread = sum(one.is_unread for one in now.values()) + self._listing.unfit
 
     def texts(self, file: File) -> Texts | None:
         """Return the current texts of a file; None if it was deleted or has secrets."""

@@ -11,7 +11,7 @@ from repertory.project_search.private import is_private
 from repertory.sources.folder_memory import GRANULARITY
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.gitignore import IGNORE_FILE
-from repertory.sources.reading.walk import Walk
+from repertory.sources.reading.walk import UNFIT_NAME, Walk
 
 MAX_DEPTH = 100  # folders below the project's directory
 _CHANGING = -1  # the stamp of a path changed so recently that another change may keep its time
@@ -26,12 +26,16 @@ class Listing:
     Args:
         directory: The folder.
         leave_out: A folder to skip.
+
+    Attributes:
+        unfit: The number of files that are left out because their names cannot be shown.
     """
 
     def __init__(self, directory: Path, leave_out: Path | None = None) -> None:
         self._directory = Path(real_path(directory))
         self._leave_out = real_path(leave_out) if leave_out else None
         self._files: Sequence[Found] = ()
+        self.unfit = 0
         self._stamps: dict[str, int] = {}  # of the folders and of the ignore files
 
     def files(self) -> Sequence[Found]:
@@ -60,6 +64,7 @@ class Listing:
             return ""
 
         walked = Walk(self._directory, lambda _name: True, passes_over, max_depth=MAX_DEPTH)
+        self.unfit = sum(one.message == UNFIT_NAME for one in walked.problems)
         entered = set(folders)
         shown = [
             file

@@ -23,7 +23,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     snippet: str = ""  # around the match; empty if the field is empty
 
 
-def report(query: ProjectQuery, results: Sequence[Result], unread: int = 0) -> str:
+def report(
+    query: ProjectQuery, results: Sequence[Result], unread: int = 0, *, is_cut: bool = False
+) -> str:
     """Write a heading, the query and a numbered list of results, or suggestions.
 
     Text from a file stays on its line, so no file can fake another result.
@@ -31,7 +33,8 @@ def report(query: ProjectQuery, results: Sequence[Result], unread: int = 0) -> s
     Args:
         query: The query.
         results: The results.
-        unread: The number of files too large to be searched, shown if nothing was found.
+        unread: The number of files whose text is not searched, shown if nothing was found.
+        is_cut: Whether more files match.
     """
     asked = cut(query.search_query, MAX_QUERY_LENGTH)
     lines = [
@@ -52,7 +55,8 @@ def report(query: ProjectQuery, results: Sequence[Result], unread: int = 0) -> s
             '- Broader search type (e.g., "all" instead of "title")',
         ]
         if unread:
-            lines += ["", f"Not searched: the content of files that are too large ({unread:,})."]
+            why = "are too large or have names that cannot be shown"
+            lines += ["", f"Not searched: the content of files that {why} ({unread:,})."]
     for number, result in enumerate(results, start=1):
         relevance = "" if result.relevance is None else f" ({result.relevance}% relevance)"
         lines += [
@@ -64,4 +68,6 @@ def report(query: ProjectQuery, results: Sequence[Result], unread: int = 0) -> s
         if result.snippet:
             lines.append(f"   Preview: {result.snippet}")
         lines.append("")
+    if is_cut:
+        lines.append("More files match: raise maxResults, or make the query more specific.")
     return "\n".join(lines).rstrip("\n") + "\n"

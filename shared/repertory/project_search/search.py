@@ -58,10 +58,12 @@ class ProjectSearch:
         if not files:
             return ProjectAnswer(content=NO_FILES, total_results=0)
         most = min(query.max_results, MAX_RESULTS)
-        found = list(islice(self._found(files, query), most))
+        found = list(islice(self._found(files, query), most + 1))
+        is_cut = len(found) > most
+        del found[most:]
         texts = self._files.texts([one.file for one in found], engine)
         results = [_result(one, texts[one.file.id], query) for one in found if one.file.id in texts]
-        content = report(query, results, self._files.unread)
+        content = report(query, results, self._files.unread, is_cut=is_cut)
         return ProjectAnswer(content=content, total_results=len(results))
 
     def _found(self, files: Sequence[File], query: ProjectQuery) -> Iterator[FuzzyMatch]:

@@ -117,4 +117,6 @@ def recognise(address: Address) -> Recognised:
     )
     if address.path:
         message += " A folder of this machine goes into a `[[sources]]` entry of repertory.toml."
+    elif address.text.startswith((".", "/", "~")):
+        message = f"{shown(address.text)} does not exist."
     raise UsageError(message)

@@ -180,9 +180,10 @@ def build_catalogue(
             passed += _left_out(entry, base, is_empty=found and not built)
         except ConfigurationError as exc:
             must_be_valid = is_named or bool(found and entry.get("trusted")) or not is_lenient
-            if must_be_valid or not (found or _is_of_file(entry, base, exc)):
+            file = _file_of(entry, base, exc)
+            if must_be_valid or not (found or file):
                 raise
-            problems.append(Problem(severity=Severity.ERROR, message=str(exc)))
+            problems.append(_unreadable(exc, file))
             for name, identity in (known or {}).items():
                 unreadable.setdefault(name, Unreadable(name, identity, str(exc)))
             continue
@@ -244,13 +245,23 @@ def _is_named(entry: Mapping[str, Any], named: Sequence[str]) -> bool:
     return isinstance(config, list) and all(file in named for file in config)
 
 
-def _is_of_file(entry: Mapping[str, Any], base: Path, error: ConfigurationError) -> bool:
-    """Whether the error is in a file that defines an entry's sources, not in the entry."""
+def _file_of(entry: Mapping[str, Any], base: Path, error: ConfigurationError) -> str:
+    """The file that defines an entry's sources if the error is in it; else empty."""
     if not entry.get("config"):
-        return False
+        return ""
     with contextlib.suppress(ConfigurationError):
-        return any(str(file) in str(error) for file in files_to_trust(entry, base) or ())
-    return False
+        files = map(str, files_to_trust(entry, base) or ())
+        return next((file for file in files if file in str(error)), "")
+    return ""
+
+
+def _unreadable(error: ConfigurationError, file: str) -> Problem:
+    """The problem of an entry, with the file and line that its message starts with, if any."""
+    line, _, message = str(error).removeprefix(file).partition(": ")
+    if not file or (line and not line[1:].isdecimal()):
+        return Problem(severity=Severity.ERROR, message=str(error))
+    number = int(line[1:]) if line else None
+    return Problem(severity=Severity.ERROR, message=message, path=file, line=number)
 
 
 def _build(

@@ -12,6 +12,7 @@ from repertory.paths import expanded
 from repertory.text import is_clean, is_unicode
 
 MAX_NAME_LENGTH = 100
+_INTERNAL = "store"  # an option that only the program sets
 
 T = TypeVar("T")
 
@@ -24,9 +25,10 @@ def check_options(entry: Mapping[str, Any], *known: str) -> None:
     """
     for option in entry:
         if option not in {"type", *known}:
+            options = ", ".join(one for one in known if one != _INTERNAL)
             raise ConfigurationError(
                 f"A source of type {entry.get('type')!r} has no option {option!r}; "
-                f"it has {', '.join(known)}."
+                f"it has {options}."
             )
 
 

@@ -304,7 +304,8 @@ class FolderSource(Source):
         deciding: dict[str, Signature | None] = {
             path: one for path in self.deciding_files() if (one := settled_signature(path))
         }
-        self._seen = FolderState(walk.times(), deciding)
+        problems = (*walk.problems, *self._ignored.problems)
+        self._seen = FolderState(walk.times(), deciding, problems)
         passed = {at: reason for at, reason in walk.passed_over.items() if at not in self._inner}
         return passed | without_items | dict.fromkeys(ignored, IGNORED)
 

@@ -49,10 +49,12 @@ class FolderState(msgspec.Struct, frozen=True, array_like=True):
     Attributes:
         folders: The times of each folder and each link's target; see ``changed_at``.
         files: The signature of each file that can change the source's items.
+        problems: The problems that are not of a file with items; None if the source was not read.
     """
 
     folders: dict[str, int] = {}
     files: dict[str, Signature | None] = {}
+    problems: tuple[Problem, ...] | None = None
 
     def is_current(self) -> bool:
         """Whether nothing has changed since."""

@@ -132,7 +132,7 @@ class ReadingCache:
             )
             for path, one in self._cached.items()
         }
-        return Memory(FolderState(seen.folders, seen.files | signatures), known)
+        return Memory(msgspec.structs.replace(seen, files=seen.files | signatures), known)
 
     def _read_one(self, file: Found, parse: Callable[[Found], Reading]) -> _Cached:
         current = settled_signature(file.path)

@@ -102,7 +102,7 @@ class Writer:
     @property
     def notes(self) -> tuple[str, ...]:
         """The files left out, one sentence for each description."""
-        return tuple(f"Left out: {number:,} {what}." for what, number in self.left_out.items())
+        return tuple(f"Left out: {what} ({number:,})." for what, number in self.left_out.items())
 
 
 def _unfit(place: str, size: int) -> str:

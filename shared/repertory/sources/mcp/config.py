@@ -296,7 +296,7 @@ def _read(path: Path, project: Path | None) -> bytes:
             return read_inside(real_path(project), place, MAX_FOUND_SIZE)
         return read_bytes(str(path), MAX_FILE_SIZE)
     except OSError as exc:
-        raise ConfigurationError(f"{path} cannot be read: {exc.strerror}.") from exc
+        raise ConfigurationError(f"{path}: the file cannot be read ({exc.strerror}).") from exc
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 
 from repertory.paths import real_path
-from repertory.sources.reading.files import Found, read_file
+from repertory.sources.reading.files import EMPTY, Found, read_file
 from repertory.sources.reading.patterns import spec_of
 from repertory.sources.source import Problem, warning
 from repertory.text import clean
@@ -31,15 +31,17 @@ class GitIgnore:
         self._patterns: set[str] = set()
         self._left = _MAX_DIFFERENT
         self._left_out: set[str] = set()
+        self._unread: dict[str, Problem] = {}
 
     @property
     def problems(self) -> list[Problem]:
-        """One for each file with patterns that are not used everywhere."""
+        """One for each file that was not read, or has patterns that are not used everywhere."""
         message = (
             "The .gitignore files here have too many patterns, so some patterns of this one are "
             "not used; remove some."
         )
-        return [warning(clean(self._file(one)), message) for one in sorted(self._left_out)]
+        left_out = [warning(clean(self._file(one)), message) for one in sorted(self._left_out)]
+        return [*left_out, *(self._unread[one] for one in sorted(self._unread))]
 
     def ignores(self, place: str) -> bool:
         """Whether the nearest ``.gitignore`` that matches a place ignores it; see ``verdict``."""
@@ -81,16 +83,26 @@ class GitIgnore:
         for folder in folders:
             self._specs.pop(folder, None)
             self._left_out.discard(folder)
+            self._unread.pop(folder, None)
 
     def _file(self, folder: str) -> str:
         return os.path.join(self._root, folder, IGNORE_FILE)  # noqa: PTH118 - speed
 
     def _spec(self, folder: str) -> GitIgnoreSpec | None:
         if folder not in self._specs:
-            place = f"{folder}/{IGNORE_FILE}" if folder else IGNORE_FILE
-            lines = _lines(Found(place, self._file(folder), self._real))
+            lines = self._lines(folder)
             self._specs[folder] = self._counted(folder, lines) if lines else None
         return self._specs[folder]
+
+    def _lines(self, folder: str) -> list[str]:
+        """The patterns of a folder's file; none if it is missing, empty or was not read."""
+        path = self._file(folder)
+        text, problems = read_file(
+            Found(f"{folder}/{IGNORE_FILE}" if folder else IGNORE_FILE, path, self._real)
+        )
+        if text is None and problems[0].message != EMPTY and os.path.lexists(path):
+            self._unread[folder] = warning(clean(path), problems[0].message)
+        return _patterns(text)
 
     def _counted(self, folder: str, lines: list[str]) -> GitIgnoreSpec | None:
         """The patterns of a folder's file; None if that makes too many patterns in total."""
@@ -109,12 +121,12 @@ class GitIgnore:
 
 def read_patterns(file: Found) -> GitIgnoreSpec | None:
     """Read the patterns of a file; None if it is empty or unreadable."""
-    lines = _lines(file)[:_MAX_PATTERNS]
+    text, _ = read_file(file)
+    lines = _patterns(text)[:_MAX_PATTERNS]
     return spec_of(lines) if lines else None
 
 
-def _lines(file: Found) -> list[str]:
-    """The patterns in a file, without comments."""
-    text, _ = read_file(file)
+def _patterns(text: str | None) -> list[str]:
+    """The patterns in the text of a file, without comments."""
     lines = text.split("\n") if text else ()
     return [line for line in lines if line.strip() and not line.startswith("#")]

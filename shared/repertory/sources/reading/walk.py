@@ -23,6 +23,8 @@ SKIPPED = frozenset(
     | {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 )
 
+UNFIT_NAME = "The name has characters that cannot be shown, so it was passed over; rename it."
+
 # Name prefixes of the temporary files of editors and operating systems.
 TEMPORARY = (".#", "._", ".~")
 
@@ -197,10 +199,7 @@ class Walk:
         if is_clean(place):
             self.files.append(Found(place, self._path(place), self._real_top))
         else:
-            message = (
-                "The name has characters that cannot be shown, so it was passed over; rename it."
-            )
-            self._warn(place, message)
+            self._warn(place, UNFIT_NAME)
 
     def _add_folder(self, place: str, real: str) -> None:
         if real in self._entered:
