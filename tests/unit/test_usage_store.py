@@ -1,9 +1,11 @@
 """The usage store and its recorder: bounded, private, and without delays for searches."""
 
+import gc
 import logging
 import sqlite3
 import stat
 import threading
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -217,7 +219,7 @@ def test_events_that_cannot_be_written_are_counted(
 
 
 def test_the_writer_thread_ends_when_idle(store: UsageStore) -> None:
-    """It starts again for the next event, so closed projects keep no threads."""
+    """It starts again for the next event, so closed projects keep no threads and no memory."""
     usage = UsageRecorder(store)
     for name in ("a", "b"):
         usage.used("key:ci", [name])
@@ -226,6 +228,10 @@ def test_the_writer_thread_ends_when_idle(store: UsageStore) -> None:
                 thread.join(60)
         assert not any(one.name == "usage" for one in threading.enumerate())
     assert items(store) == ["a", "b"]
+    closed = weakref.ref(usage)
+    del usage
+    gc.collect()
+    assert closed() is None
 
 
 def test_nothing_is_recorded_without_a_store() -> None:
