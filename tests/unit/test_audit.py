@@ -10,7 +10,7 @@ import pytest
 from filelock import FileLock
 
 from repertory import audit
-from repertory.audit import FILE, Audit, AuditFile
+from repertory.audit import FILE, Audit, AuditFile, outcome_of
 from repertory.settings import load
 from tests.support.at_once import answers_at_once
 from tests.support.audits import read_lines
@@ -118,6 +118,12 @@ def test_a_bounded_number_of_lines_waits_for_a_hanging_disk(
     lines = read_lines(tmp_path)
     assert len(lines) + sum(line.get("lost", 0) for line in lines) == 21
     assert len(lines) < 21
+
+
+def test_the_outcome_follows_from_the_status() -> None:
+    """A request without an answer has failed."""
+    found = [outcome_of(status) for status in (0, 200, 302, 399, 400, 499, 500)]
+    assert found == ["failed", "ok", "ok", "ok", "refused", "refused", "failed"]
 
 
 def test_a_line_is_bounded(tmp_path: Path) -> None:

@@ -83,6 +83,17 @@ def test_the_secret_may_be_in_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "field", ["oidc_issuer", "oidc_client_id", "oidc_client_secret", "public_url"]
+)
+def test_a_session_of_another_server_is_invalid(field: str) -> None:
+    """Servers share sessions only if they have the same provider, client and URL."""
+    anna = Person("anna", frozenset({"team-a"}))
+    cookie = OpenId(_values()).session_of(anna)
+    assert OpenId(_values()).person_of_session(cookie) == anna
+    assert OpenId(_values(**{field: f"{GIVEN[field]}2"})).person_of_session(cookie) is None
+
+
+@pytest.mark.parametrize(
     "field",
     [name for name in SETTINGS if SETTINGS[name].key.startswith(("oidc.", "proxy.", "access."))]
     + ["public_url"],
