@@ -294,6 +294,20 @@ def test_a_tool_is_compared_with_the_version_approved_in_another_directory(
     assert admitted(ReviewStore(tmp_path / "reviews" / "e.sqlite"), "/home/.claude.json") == []
 
 
+def test_a_waiting_change_is_not_approved_in_another_directory(store: ReviewStore) -> None:
+    """The other directory gets the approved version, not the waiting one."""
+    server = Offered(Trust.REVIEW, "Adds.", is_server=True)
+
+    def passed(in_store: ReviewStore) -> list[str]:
+        items = [msgspec.structs.replace(item, path=".mcp.json") for item in server.offered]
+        return [item.id for item in Gate(in_store).admit(server, Scan(items=items)).items]
+
+    assert passed(store) == ["src__0"]
+    server.offer(EVIL)
+    assert passed(store) == []
+    assert passed(ReviewStore(store.path.with_name("b.sqlite"))) == []
+
+
 def test_a_gate_without_records_changes_no_file(store: ReviewStore) -> None:
     """It copies no approvals from another directory, and compares items as another gate does."""
     server = Offered(Trust.REVIEW, "Adds.", "Counts.", is_server=True)
@@ -472,14 +486,17 @@ def test_unreadable_approvals_keep_the_index_unchanged(tmp_path: Path) -> None:
 
 
 def test_the_history_of_an_item_is_bounded(store: ReviewStore) -> None:
-    """The first event and the latest ones are kept."""
+    """The first event and the latest ones of each source are kept."""
     server = Offered(Trust.REVIEW, "Adds 0.", is_server=True)
+    [item] = server.offered
+    store.record("other", [(item, approval_digest(item), Judgement(State.APPROVED))])
     _passed(store, server)
     for number in range(1, MAX_EVENTS + 20):
         server.offer(f"Adds {number}.")
         _passed(store, server)
     store.approve(None, "ann")
-    events = store.history("src__0")
+    of_other, *events = store.history("src__0")
+    assert (of_other.source, of_other.what) == ("other", "appeared")
     assert len(events) == MAX_EVENTS
     assert events[0].what == "appeared"
     assert (events[-1].what, events[-1].who) == ("approved", "ann")
@@ -518,6 +535,7 @@ def test_the_diffs_of_a_source_are_bounded(
 ) -> None:
     """The oldest events lose their diffs but stay in the history."""
     monkeypatch.setattr(stores, "MAX_DIFFS", 1_000)
+    monkeypatch.setattr(stores, "MAX_DIFF", 100)
     monkeypatch.setattr(stores, "_STEP", 1)
     server = Offered(Trust.REVIEW, "Adds.", is_server=True)
     for number in range(20):
@@ -526,7 +544,8 @@ def test_the_diffs_of_a_source_are_bounded(
     sizes = [len("\n".join(one.diff)) for one in store.history("src__0")]
     assert len(sizes) == 20
     assert 0 < sum(sizes) <= 1_000
-    assert sizes[-1] > 0 == sizes[1]
+    assert sizes[-1] == 100
+    assert sizes[1] == 0
 
 
 def test_the_store_is_private_and_created_by_writing(store: ReviewStore, tmp_path: Path) -> None:
