@@ -4,6 +4,7 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -145,6 +146,35 @@ def test_the_policy_in_an_author_s_file_is_reviewed(store: ReviewStore) -> None:
     source.offer("Adds.", "Counts.")
     assert len(_passed(store, source)) == 2
     assert store.waiting() == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "other"},
+        {"description": "Other."},
+        {"body": "other"},
+        {"tags": ("other",)},
+        {"input_schema": {"type": "object"}},
+        {"output_schema": {"type": "object"}},
+        {"extra": {"http": {"url": "https://other.example"}}},
+        {"policy": Policy(deprecated_by="other")},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_an_approval_covers_everything_that_the_author_wrote(change: dict[str, Any]) -> None:
+    """A changed version of an item has another digest."""
+    item = Item(id="src__a", kind=Kind.TOOL, name="a", source="src")
+    assert approval_digest(msgspec.structs.replace(item, **change)) != approval_digest(item)
+
+
+def test_an_id_in_two_sources_is_reported_once(store: ReviewStore) -> None:
+    """Both items are approved."""
+    item = Item(id="a", kind=Kind.SKILL, name="a", source="src")
+    for source in ("one", "two"):
+        store.record(source, [(item, approval_digest(item), Judgement(State.QUARANTINED))])
+    assert store.approve(["a"], "ann") == ["a"]
+    assert store.count() == 0
 
 
 def test_an_id_that_ends_like_a_version_approves_only_one_item(store: ReviewStore) -> None:
