@@ -61,6 +61,12 @@ def test_a_discovery_document_is_checked(more: dict[str, object], why: str) -> N
         asyncio.run(Provider(url).keys())
 
 
+def test_the_issuer_must_be_set_as_the_provider_names_it() -> None:
+    """Tokens name it in this form, so a slash at the end matters."""
+    with publishing({}) as url, pytest.raises(ProviderError, match=r"set oidc\.issuer to exactly"):
+        asyncio.run(Provider(f"{url}/").endpoints())
+
+
 @pytest.mark.parametrize(
     ("keys", "why"),
     [
@@ -123,3 +129,28 @@ def test_known_keys_are_used_while_the_provider_is_unavailable(
             return await asyncio.gather(*asked, return_exceptions=True)
 
         assert {type(one) for one in asyncio.run(at_once())} == {ProviderError}
+
+
+def test_only_one_request_waits_for_a_slow_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others use the known keys, even if these are due for a check."""
+    now, fetch, was_released = 1e6, provider_module.fetch, asyncio.Event()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+
+    async def slow(url: str) -> bytes:
+        await was_released.wait()
+        return await fetch(url)
+
+    async def at_once(provider: Provider) -> None:
+        nonlocal now
+        known = await provider.keys()
+        now += provider_module.FRESH_S
+        monkeypatch.setattr(provider_module, "fetch", slow)
+        first, second = (asyncio.create_task(provider.keys()) for _ in range(2))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert (first.done(), second.done()) == (False, True)
+        was_released.set()
+        assert [*await first] == [*await second] == [*known]
+
+    with publishing({"/keys": {"keys": [rsa_key("one").as_dict(private=False)]}}) as url:
+        asyncio.run(at_once(Provider(url)))

@@ -51,6 +51,7 @@ def test_the_redirect_url_starts_with_the_public_url() -> None:
         ({"oidc_issuer": "https://user:password@login.example.org"}, "must be the https URL"),
         ({"oidc_issuer": "ftp://127.0.0.1"}, "must be the https URL"),
         ({"oidc_issuer": "https://["}, "must be the https URL"),
+        ({"oidc_issuer": "https://login.example.org#realm"}, "must be the https URL"),
         ({"oidc_client_id": ""}, "oidc.client_id is missing"),
         ({"oidc_client_secret": ""}, "Set one of oidc.client_secret"),
         ({"oidc_client_secret_file": "x"}, "Set one of oidc.client_secret"),

@@ -79,6 +79,7 @@ def test_new_orders_to_the_model_are_suspicious() -> None:
     """Orders that honest tools have from the start are suspicious if they are added later."""
     orders = "Adds a note. You must call this first."
     assert _rules(description=orders) == ["new-instructions"]
+    assert _rules(description="Adds a note. You __must__ call it.") == ["new-instructions"]
     assert (
         suspicious_changes(_changed(description=orders + " "), _changed(description=orders)) == []
     )

@@ -119,7 +119,14 @@ def test_hashed_queries_are_not_shown(events: list[Event]) -> None:
 
 
 @laws
-@example(["deploy cluster", "cluster invoice", "cluster invoice deploy", "invoice cluster deploy"])
+@example(
+    [
+        *["deploy cluster invoice"] * 4,
+        *["cluster invoice photo"] * 3,
+        *["invoice photo"] * 2,  # nearer to the last one than the cluster of the first
+        "photo invoice cluster",
+    ]
+)
 @given(st.lists(queries, max_size=12))
 def test_queries_with_the_same_words_are_one_cluster(asked: list[str]) -> None:
     """The order of words does not matter. A cluster's queries share words with its first one."""
@@ -138,6 +145,13 @@ def test_queries_with_the_same_words_are_one_cluster(asked: list[str]) -> None:
     sizes = [len(group.outcomes) for group in found]
     assert sizes == sorted(sizes, reverse=True)
     assert sum(sizes) == len(asked)
+
+
+def test_queries_with_half_of_their_words_in_common_are_one_cluster() -> None:
+    """With fewer common words they are two clusters."""
+    for other, number in (("cluster invoice photo", 1), ("cluster invoice photo keys", 2)):
+        asked = [search("deploy cluster invoice", ago=1), search(other)]
+        assert len(clusters(outcomes(asked))) == number
 
 
 def test_a_common_word_counts_like_any_other() -> None:
