@@ -13,7 +13,7 @@ from joserfc.jwk import OctKey
 
 from repertory_query.sign_in import provider as provider_module
 from repertory_query.sign_in.failures import ProviderError
-from repertory_query.sign_in.provider import DISCOVERY, MAX_SIZE, Provider
+from repertory_query.sign_in.provider import DISCOVERY, MAX_KEYS, MAX_SIZE, Provider
 from tests.support.http_stub import serving
 from tests.support.openid_provider import rsa_key
 
@@ -95,6 +95,13 @@ def test_only_public_signing_keys_are_used() -> None:
     ]
     with publishing({"/keys": {"keys": [*others, good]}}) as url:
         assert [key.kid for key in asyncio.run(Provider(url).keys())] == ["good"]
+
+
+def test_the_number_of_keys_is_bounded() -> None:
+    """Each token is checked with each key if it names none."""
+    one = rsa_key("one").as_dict(private=False)
+    with publishing({"/keys": {"keys": [one] * (MAX_KEYS + 1)}}) as url:
+        assert len(asyncio.run(Provider(url).keys())) == MAX_KEYS
 
 
 def test_known_keys_are_used_while_the_provider_is_unavailable(

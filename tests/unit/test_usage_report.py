@@ -367,11 +367,15 @@ def test_sources_that_are_not_up_to_date_are_listed() -> None:
 
 
 def test_unanswered_queries_for_a_labelled_set() -> None:
-    """The most frequent come first, with items used soon afterwards; hashed ones are left out."""
+    """The most frequent come first, with items used soon afterwards.
+
+    Hashed queries, and searches of which an arm was unavailable, are left out.
+    """
     events: list[Event] = [
         search("ship it", ago=900),
         *(search("translate a poem", ago=ago) for ago in (800, 700)),
         replace(search("secret words", ago=650), query=""),
+        replace(search("degraded", ago=640), is_degraded=True),
         search("deploy", "a", ago=600),
         use("a", 890),
     ]

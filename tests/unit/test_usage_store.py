@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from repertory import background_writer
 from repertory.errors import StoreError
 from repertory.search.answer import Answer, Mode
 from repertory.usage import recorder as recording
-from repertory.usage.events import MAX_QUERY_LENGTH, Event, LostEvents, Search, Use
+from repertory.usage.events import MAX_QUERY_LENGTH, MAX_TERMS, Event, LostEvents, Search, Use
 from repertory.usage.recorder import UsageRecorder
 from repertory.usage.store import DAY_S, UsageStore
 from tests.support.usage import answer
@@ -151,12 +152,35 @@ def test_hashed_queries_leave_no_text(store: UsageStore) -> None:
 def test_a_search_is_bounded(store: UsageStore) -> None:
     """Only the beginning of a long task, and the first of many results, are kept."""
     usage = UsageRecorder(store, has_queries=True)
-    usage.searched("key:" + "c" * 1_000, answer("word " * 6_000, *map(str, range(100))), 0.5)
+    long = answer("word " * 6_000 + "end", *map(str, range(100)))
+    copied = replace(long.hits[0], duplicates=[f"copy-{number}" for number in range(100)])
+    long = replace(long, hits=[copied, *long.hits[1:]])
+    usage.searched("key:" + "c" * 1_000, long, 0.5)
     assert usage.flush()
     [event] = store.read()
     assert isinstance(event, Search)
     assert len(event.query) <= MAX_QUERY_LENGTH
     assert (len(event.caller), len(event.hits), event.ms) == (300, 20, 500.0)
+    assert (len(event.terms), len(event.copies)) == (1, 20)
+
+
+def test_only_the_first_words_of_a_query_are_recorded(store: UsageStore) -> None:
+    """A caller may send any number of different words."""
+    usage = UsageRecorder(store)
+    usage.searched("key:ci", answer(" ".join(f"word{number}" for number in range(100))), 0.1)
+    assert usage.flush()
+    [event] = store.read()
+    assert isinstance(event, Search)
+    assert len(event.terms) == MAX_TERMS
+
+
+def test_a_search_without_hits_has_the_confidence_of_the_best_item(store: UsageStore) -> None:
+    """The report shows how far below the threshold it was."""
+    usage = UsageRecorder(store)
+    usage.searched("key:ci", replace(answer("mail"), best_below=0.3), 0.1)
+    usage.searched("key:ci", replace(answer("mail", "a"), best_below=0.3), 0.1)
+    assert usage.flush()
+    assert [one.confidence for one in store.read() if isinstance(one, Search)] == [0.3, 0.9]
 
 
 def test_a_query_typed_on_a_page_is_one_search(store: UsageStore) -> None:

@@ -367,6 +367,8 @@ def test_rotated_keys_are_fetched_again(url: str, provider: OpenIdProvider) -> N
     provider.rotate()
     assert Browser(url).sign_in("anna").status_code == 303
     assert httpx.get(f"{url}/items", headers=bearer(former)).status_code == 401
+    provider.key = rsa_key(provider.key.kid)  # another key of the same name
+    assert Browser(url).sign_in("anna").status_code == 303
 
 
 def test_documents_of_the_provider_are_cached(url: str, provider: OpenIdProvider) -> None:
