@@ -219,6 +219,14 @@ def test_the_advice_for_searches() -> None:
     assert "deploy" not in by_query
 
 
+def test_a_long_query_is_not_proposed_as_an_alias() -> None:
+    """It has more than four words; nobody searches for such a text again."""
+    for query, field in (("ship red wine by train", "aliases"), ("ship red wine by train now", "")):
+        asked = [search(query, ago=900), use("a", 890), search(query, ago=800), use("a", 790)]
+        [found] = reported([*asked], *CATALOGUE).unanswered
+        assert (found.items, found.field) == (["a"], field)
+
+
 def test_degraded_searches_do_not_count_as_searches_without_results() -> None:
     """They found nothing because an arm was unavailable, but they can be listed as slow."""
     found = reported([replace(search("deploy", ms=900), is_degraded=True)], *CATALOGUE)

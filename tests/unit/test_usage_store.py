@@ -183,18 +183,27 @@ def test_a_search_without_hits_has_the_confidence_of_the_best_item(store: UsageS
     assert [one.confidence for one in store.read() if isinstance(one, Search)] == [0.3, 0.9]
 
 
+def test_an_item_that_a_request_reads_twice_is_one_use(store: UsageStore) -> None:
+    """The order of the items is kept."""
+    usage = UsageRecorder(store)
+    usage.used("key:ci", ["b", "a", "b"])
+    assert usage.flush()
+    assert items(store) == ["b", "a"]
+
+
 def test_a_query_typed_on_a_page_is_one_search(store: UsageStore) -> None:
     """On a page each letter may start a search; searches of programs are never combined."""
     now = NOW
     usage = UsageRecorder(store, now=lambda: now)
     for query, is_typed in (("no", True), ("notes", True), ("mail", True), ("mail", False)):
         usage.searched("owner", answer(query), 0.0, is_typed=is_typed)
+    usage.searched("owner", answer("mail it"), 0.0, is_typed=True)  # begins anew
     usage.searched("key:ci", answer("mail it"), 0.0, is_typed=True)
     now += 60
     usage.searched("owner", answer("mails"), 0.0, is_typed=True)
     assert usage.flush()
     found = [one.continues for one in store.read() if isinstance(one, Search)]
-    assert found == [False, True, False, False, False, False]
+    assert found == [False, True, False, False, False, False, False]
 
 
 def test_a_hanging_disk_does_not_delay_callers(
