@@ -219,14 +219,6 @@ def test_the_advice_for_searches() -> None:
     assert "deploy" not in by_query
 
 
-def test_a_long_query_is_not_proposed_as_an_alias() -> None:
-    """It has more than four words; nobody searches for such a text again."""
-    for query, field in (("ship red wine by train", "aliases"), ("ship red wine by train now", "")):
-        asked = [search(query, ago=900), use("a", 890), search(query, ago=800), use("a", 790)]
-        [found] = reported([*asked], *CATALOGUE).unanswered
-        assert (found.items, found.field) == (["a"], field)
-
-
 def test_degraded_searches_do_not_count_as_searches_without_results() -> None:
     """They found nothing because an arm was unavailable, but they can be listed as slow."""
     found = reported([replace(search("deploy", ms=900), is_degraded=True)], *CATALOGUE)
@@ -337,12 +329,19 @@ def test_items_that_no_search_found_are_listed() -> None:
     whole, *single = reported([*often], *CATALOGUE, *unused).never_found
     assert "the 4 items of mail. Remove it, if" in whole.advice
     assert all(one.advice.startswith("Say in its description") for one in single)
+    small = [*unused[:3], *(tool(f"chat__{name}", "Chat", id=f"chat__{name}") for name in "ab")]
+    whole, *single = reported([*often], *small).never_found
+    assert "the 3 items of mail" in whole.advice
+    assert [one.items for one in single] == [["chat__a"], ["chat__b"]]
 
 
 def test_a_long_query_is_not_suggested_as_an_alias_or_pin() -> None:
-    """The advice names the item that callers used, without a field to set."""
-    query = "take the note about van tyres off waiting and put it under ready"
-    for hits in ((), ("b",)):
+    """With more than four words, the advice names the item that callers used, but no field."""
+    short, long = "ship red wine by train", "ship red wine by train today"
+    for query, hits, field in (
+        *((short, (), "aliases"), (short, ("b",), "pin")),
+        *((long, (), ""), (long, ("b",), "")),
+    ):
         asked: list[Event] = [
             event
             for ago in (2_000, 1_000)
@@ -350,12 +349,12 @@ def test_a_long_query_is_not_suggested_as_an_alias_or_pin() -> None:
         ]
         found = reported(asked, *CATALOGUE)
         (one,) = (*found.unanswered, *found.unused)
-        assert (one.items, one.field) == (["a"], "")
-        assert one.advice.startswith("Callers used a soon afterwards")
+        assert (one.items, one.field) == (["a"], field)
+        assert one.advice.startswith("Callers used a soon afterwards") is (field == "")
 
 
 def test_sources_that_are_not_up_to_date_are_listed() -> None:
-    """The advice says what to do. A source that waits for trust is not listed."""
+    """The advice says what to do. A source that waits for trust or was never read is not listed."""
     found = reported(
         [],
         sources=(
@@ -365,6 +364,7 @@ def test_sources_that_are_not_up_to_date_are_listed() -> None:
             source("old", seen=NOW - 30 * 86_400),
             source("my vault", error="It asks for a sign-in.", awaits_sign_in=True),
             source("new", error="Trust it.", awaits_trust=True, seen=0),
+            source("never asked", seen=0),
         ),
     )
     advice = {one.source: one.advice for one in found.stale}
