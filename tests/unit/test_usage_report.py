@@ -335,6 +335,13 @@ def test_items_that_no_search_found_are_listed() -> None:
     assert [one.items for one in single] == [["chat__a"], ["chat__b"]]
 
 
+def test_a_long_list_is_cut() -> None:
+    """Its full length is in the totals."""
+    skills = [skill(f"name{number}") for number in range(MAX_LISTED + 10)]
+    found = reported([search("deploy", skills[0].id)], *skills)
+    assert (len(found.never_found), found.totals["neverFound"]) == (MAX_LISTED, MAX_LISTED + 9)
+
+
 def test_a_long_query_is_not_suggested_as_an_alias_or_pin() -> None:
     """With more than four words, the advice names the item that callers used, but no field."""
     short, long = "ship red wine by train", "ship red wine by train today"

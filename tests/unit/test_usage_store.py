@@ -139,6 +139,10 @@ def test_hashed_queries_leave_no_text(store: UsageStore) -> None:
     assert [one.query for one in found] == ["", "", ""]
     assert found[0].digest == found[1].digest != found[2].digest
     assert {*found[2].terms} < {*found[0].terms}
+    again = UsageRecorder(store)  # after a restart
+    again.searched("key:ci", answer("rotate swordfish keys"), 0.01)
+    assert again.flush()
+    assert store.read()[-1] == replace(found[0], at=store.read()[-1].at)
 
     other = UsageStore(store.path.with_name("other.sqlite"), 90, 10)
     elsewhere = UsageRecorder(other)
