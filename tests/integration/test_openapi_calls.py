@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -17,7 +18,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from repertory.calling.calls import Calls
-from repertory.calling.http.client import MAX_CONCURRENT_CALLS, Requests
+from repertory.calling.http.client import MAX_CONCURRENT_CALLS, MAX_REDIRECTS, Requests
 from repertory.calling.result import CallResult
 from repertory.cancellation import waiting
 from repertory.catalogue.item import Item
@@ -253,6 +254,21 @@ def test_only_redirects_within_the_origin_are_followed(shop: Shop) -> None:
     assert "a redirect to http://localhost:1, which was not followed" in shop.failure(
         "moved", to=elsewhere
     )
+
+
+def test_the_number_of_redirects_is_limited(shop: Shop) -> None:
+    """Five are followed."""
+    to = "/pets/7"
+    for _ in range(MAX_REDIRECTS - 1):
+        to = f"/moved?to={quote(to, safe='')}"
+    assert "There is no pet 7." in shop.call("moved", to=to).words
+    longer = f"/moved?to={quote(to, safe='')}"
+    assert "redirects more than 5 times" in shop.failure("moved", to=longer)
+
+
+def test_a_request_that_may_change_something_follows_no_redirect(shop: Shop) -> None:
+    """The server that redirects may have acted on it already."""
+    assert "HTTP status 307, a redirect to" in shop.failure("send_away", to="/say")
 
 
 def test_an_unreachable_api_is_an_error(shop: Shop) -> None:

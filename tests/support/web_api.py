@@ -188,6 +188,10 @@ def _odd(app: FastAPI) -> None:
     def moved(to: str) -> RedirectResponse:
         return RedirectResponse(to, 302)
 
+    @app.post("/away")
+    def send_away(to: str) -> RedirectResponse:
+        return RedirectResponse(to, 307)
+
     @app.get("/busy")
     def busy(charset: str) -> Response:
         headers = {"Content-Type": f"text/plain; charset={charset}", "Retry-After": SECRET}
