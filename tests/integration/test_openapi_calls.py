@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import httpx
 import msgspec
 import pytest
 from starlette.applications import Starlette
@@ -18,7 +19,12 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from repertory.calling.calls import Calls
-from repertory.calling.http.client import MAX_CONCURRENT_CALLS, MAX_REDIRECTS, Requests
+from repertory.calling.http.client import (
+    MAX_CONCURRENT_CALLS,
+    MAX_REDIRECTS,
+    MAX_TEXT_LENGTH,
+    Requests,
+)
 from repertory.calling.result import CallResult
 from repertory.cancellation import waiting
 from repertory.catalogue.item import Item
@@ -221,6 +227,7 @@ def test_responses_are_bounded(shop: Shop) -> None:
         shop.call("slow", seconds=0.5)
     assert "sent more than 8 MB" in shop.failure("huge")
     assert "compressed its answer" in shop.failure("packed")
+    assert len(shop.call("wordy").content[0]["text"]) < 1.01 * MAX_TEXT_LENGTH
 
 
 def test_concurrent_calls_of_an_api_are_limited(shop: Shop) -> None:
@@ -277,6 +284,18 @@ def test_an_unreachable_api_is_an_error(shop: Shop) -> None:
     operation = Operation(method="GET", url="http://127.0.0.1:1/")
     with pytest.raises(CallError, match="The API pets could not be called"):
         shop.requests.call(api, operation, {}, 30, os.environ)
+
+
+def test_an_error_of_the_connection_shows_no_secret(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library may quote the URL, in which the secret is."""
+
+    async def fail(*_: object) -> None:
+        raise httpx.ConnectError(f"no route for /?key={SECRET}")
+
+    monkeypatch.setattr("repertory.calling.http.client._fetch", fail)
+    assert "no route for /?key=***" in shop.failure("by_query")
 
 
 def test_calls_are_validated_counted_and_logged(

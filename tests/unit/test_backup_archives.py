@@ -321,6 +321,22 @@ def test_an_archive_that_contradicts_its_manifest_is_refused(
     assert message in str(refusal(tmp_path, archive))
 
 
+def test_a_part_must_be_unambiguous_and_plain(archive: Path, tmp_path: Path) -> None:
+    """Two parts have the same name, or an unusual compression may need any amount of memory."""
+    data = archive.read_bytes()
+    with zipfile.ZipFile(archive, "a") as found, pytest.warns(UserWarning, match="Duplicate name"):
+        found.writestr("trusted.json", "{}")
+    assert "its parts differ from its manifest" in str(refusal(tmp_path, archive))
+    archive.write_bytes(data)
+    with zipfile.ZipFile(archive) as old:
+        parts = {info.filename: old.read(info) for info in old.infolist()}
+    with zipfile.ZipFile(archive, "w") as new:
+        for name, content in parts.items():
+            kind = zipfile.ZIP_LZMA if name == "trusted.json" else zipfile.ZIP_STORED
+            new.writestr(name, content, kind)
+    assert isinstance(refusal(tmp_path, archive), StoreCorruptError)
+
+
 def test_other_files_are_refused_as_backups(tmp_path: Path) -> None:
     """A text, folder, pipe, missing file, overlong name, or other archive is a usage error."""
     text, other = tmp_path / "text.zip", tmp_path / "other.zip"

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.calling.http.credentials import Credentials
+from repertory.calling.http.credentials import Credentials, credentials_for
 from repertory.calling.http.request import Request, request_of
 from repertory.calling.http.styles import in_cookie, in_header, in_path, in_query
-from repertory.errors import ArgumentsError
-from repertory.sources.openapi.operation import Body, Operation, Parameter, Part
+from repertory.errors import ArgumentsError, CallError
+from repertory.sources.openapi.api import Api
+from repertory.sources.openapi.operation import Body, Operation, Parameter, Part, Scheme
 
 BASE = "https://api.example.com/v1"
 COLOURS = ["blue", "black", "brown"]
@@ -173,6 +174,55 @@ def test_names_in_a_multipart_form_are_written_as_in_browsers() -> None:
         'name="заметка 100%"',
         'name="a%22%0D%0AX: b"',
     ]
+
+
+def _credentials(
+    *schemes: tuple[Scheme, ...],
+    auth: dict[str, str],
+    headers: dict[str, str] | None = None,
+    **variables: str,
+) -> Credentials:
+    """The credentials of an operation with these alternatives."""
+    api = Api(name="shop", origin=BASE, auth=auth, headers=headers or {})
+    return credentials_for(api, Operation(method="GET", url=BASE, security=schemes), variables)
+
+
+def test_secrets_are_masked_wherever_a_response_repeats_them() -> None:
+    """They may be quoted as JSON or in a URL, or be the beginning of another secret."""
+    auth = {"a": "${ONE}", "b": "${TWO}", "c": "${THREE}"}
+    found = _credentials((), auth=auth, ONE='o"ne/one one', TWO='o"ne/one one, two', THREE="x")
+    for text in ('o"ne/one one', r"o\"ne/one one", "o%22ne%2Fone%20one", "o%22ne%2Fone+one"):
+        assert found.redact(f"<{text}>") == "<***>"
+    assert found.redact('o"ne/one one, two') == "***"
+    assert found.redact_all({'o"ne/one one': ["x", 1]}) == {"***": ["x", 1]}  # THREE is too short
+
+
+def test_the_user_s_name_is_not_masked() -> None:
+    """The password is, also together with the name."""
+    scheme = Scheme(name="a", place="basic")
+    auth = {"a": "${NAME}:${WORD}"}
+    found = _credentials((scheme,), auth=auth, NAME="alice-smith", WORD="swordfish")
+    assert found.headers == {"Authorization": "Basic YWxpY2Utc21pdGg6c3dvcmRmaXNo"}
+    text = "alice-smith has swordfish, YWxpY2Utc21pdGg6c3dvcmRmaXNo"
+    assert found.redact(text) == "alice-smith has ***, ***"
+
+
+def test_a_secret_replaces_a_configured_header() -> None:
+    """Names of headers are compared without case, and no request has two of a name."""
+    scheme, auth = Scheme(name="a", place="bearer"), {"a": "${ONE}"}
+    headers = {"authorization": "Basic x", "X-Team": "shop"}
+    found = _credentials((scheme,), auth=auth, headers=headers, ONE="one-secret")
+    assert found.headers == {"Authorization": "Bearer one-secret", "X-Team": "shop"}
+
+
+def test_the_first_missing_variable_is_named() -> None:
+    """Any alternative would do, and the document has the preferred one first."""
+    schemes = [Scheme(name=name, place="bearer") for name in "ab"]
+    auth = {"a": "${ONE}", "b": "${TWO}"}
+    with pytest.raises(CallError, match="ONE"):
+        _credentials(*((one,) for one in schemes), auth=auth)
+    found = _credentials(*((one,) for one in schemes), auth=auth, TWO="two-secret")
+    assert found.headers == {"Authorization": "Bearer two-secret"}
 
 
 def test_credentials_take_precedence_over_an_argument() -> None:
