@@ -349,6 +349,38 @@ def test_other_files_are_refused_as_backups(tmp_path: Path) -> None:
         assert isinstance(refusal(tmp_path, path), UsageError)
 
 
+def test_a_huge_manifest_is_not_read(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be decompressed into memory."""
+    with zipfile.ZipFile(archive) as found:
+        size = found.getinfo("manifest.json").file_size
+    monkeypatch.setattr("repertory.backup.archive.MAX_MANIFEST", size - 1)
+    assert "not a backup" in str(refusal(tmp_path, archive))
+    monkeypatch.setattr("repertory.backup.archive.MAX_MANIFEST", size)
+    Archive(archive).__exit__()
+
+
+@pytest.mark.parametrize("most", [1 << 20, 10])
+def test_the_list_of_parts_of_an_archive_over_four_gigabytes_is_read(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Its size is in another place (ZIP64), and is limited, too."""
+    data = archive.read_bytes()
+    end = data.rindex(b"PK\x05\x06")
+    count, size, start = struct.unpack_from("<H2L", data, end + 10)
+    record = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, size, start)
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, end, 1)
+    unknown = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, *[0xFFFFFFFF] * 2, 0)
+    archive.write_bytes(data[:end] + record + locator + unknown)
+    monkeypatch.setattr("repertory.backup.archive.MAX_LIST", most)
+    if most == 10:
+        assert "not a backup" in str(refusal(tmp_path, archive))
+    else:
+        with Archive(archive) as found:
+            found.verify(silent)
+
+
 def test_a_huge_list_of_parts_is_not_read(archive: Path, tmp_path: Path) -> None:
     """The library would read the whole list of names into memory."""
     data = bytearray(archive.read_bytes())
@@ -385,6 +417,8 @@ def test_frames_with_invalid_points_are_refused() -> None:
     end = b"".join(frames.of_points([one]))
     for data, message in (
         (b"".join(frames.of_points([msgspec.structs.replace(one, item="b")])), "not its item's"),
+        (b"".join(frames.of_points([msgspec.structs.replace(one, section=-1)])), "not its item's"),
+        (b"".join(frames.of_points([msgspec.structs.replace(one, section=1 << 40)])), "not its"),
         (b"".join(frames.of_points([one, short])), "a vector of 3 numbers"),
         (b"\xff" * 4 + end, "an entry of 4,294,967,295 bytes"),
         (end + b"x", "more after the end"),
