@@ -427,6 +427,22 @@ def test_frames_with_invalid_points_are_refused() -> None:
             list(frames.points(io.BytesIO(data).read, "it"))
 
 
+def test_frames_with_invalid_vectors_are_refused() -> None:
+    """The vectors of a cache have one length, which is limited."""
+    key, ones = bytes(32), np.ones(frames.MAX_DIMENSION + 1, np.float32)
+    for stored, number in (([ones[:4], ones[:3]], "3"), ([ones], "65,537"), ([ones[:0]], "0")):
+        data = b"".join(frames.of_vectors((key, vector) for vector in stored))
+        with pytest.raises(StoreCorruptError, match=f"a vector of {number} numbers"):
+            list(frames.vectors(io.BytesIO(data).read, "it"))
+
+
+def test_links_are_not_backed_up(tmp_path: Path) -> None:
+    """The target is not a file of Repertory."""
+    write(tmp_path / "keys" / "a.json", "[]")
+    (tmp_path / "keys" / "b.json").symlink_to("a.json")
+    assert files.names(tmp_path, with_sign_ins=False) == ["keys/a.json"]
+
+
 def test_only_plain_names_are_files_of_a_backup() -> None:
     """Nested paths, names that begin with a dot, and backslashes are refused."""
     known = ("keys/0123.json", "audit/audit.jsonl", "audit/audit.jsonl.3", "vectors.sqlite")

@@ -440,6 +440,37 @@ def test_a_rewritten_file_becomes_trusted_only_by_the_user_s_changes(clone: Path
     assert trust.is_trusted(file)
 
 
+def test_a_named_file_needs_no_trust_to_be_rewritten(clone: Path) -> None:
+    """The user has named it, so it may do all it asks for."""
+    file = write(clone / "repertory.toml", documents("docs"))
+    named = load({"data_dir": str(clone.parent / "data"), "config": str(file)}, clone, {})
+    entry = '[[sources]]\ntype = "git"\nname = "g"\nurl = "https://example.com/a.git"\n'
+    assert rewrite(file, documents("docs", entry), named, clone)
+    assert not Workspace(named, clone).trust.is_trusted(file)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [("trusted = true", "cannot be trusted there"), ("environment = {A = 'b'}", "set `env` of")],
+)
+def test_a_file_cannot_trust_its_own_source(clone: Path, line: str, why: str) -> None:
+    """Only the user's decisions set these fields of a source."""
+    with pytest.raises(ConfigurationError, match=why):
+        settings(clone, documents("docs", f"{line}\n"))
+
+
+def test_a_found_file_cannot_disable_the_review_of_fetched_content(clone: Path) -> None:
+    """This holds even if the user trusts it; a file that the user names can disable it."""
+    entry = '[[sources]]\ntype = "git"\nname = "g"\nurl = "https://example.com/a.git"\n'
+    found = settings(clone, f'{entry}trust = "trusted"\n')
+    file = clone / "repertory.toml"
+    Workspace(found, clone).trust.trust(file)
+    found = settings(clone)
+    assert not found.is_confined
+    named = load({"data_dir": str(clone.parent / "data"), "config": str(file)}, clone, {})
+    assert [one.added[0].entry["trust"] for one in (found, named)] == ["review", "trusted"]
+
+
 def test_a_policy_about_other_items_is_a_problem(clone: Path) -> None:
     """The problem names the file, the table and the command to trust it."""
     found = settings(clone, '[[policy]]\nitem = "mine"\npin = ["deploy"]\n')
