@@ -22,6 +22,7 @@ from repertory.indexing.celery_queue import (
 )
 from repertory.indexing.job import MAX_ITEMS, Job, QueueName, job_of
 from repertory.indexing.pace import MIN_TEXTS
+from repertory.telemetry.spans import PARENT
 from repertory.values import NAMESPACE
 from repertory_worker.process import WorkerProcess
 from repertory_worker.waiting_tasks import waiting_beside
@@ -269,6 +270,17 @@ def test_a_foreign_message_is_passed_on_unchanged(broker: Connection) -> None:
         broker.SimpleQueue(SAVES).put(body)
     with waiting_beside(broker, SAVES) as waiting:
         assert list(waiting) == ['{"no": "task"}', "[[], {}, {}]"]
+
+
+def test_a_batch_belongs_to_the_traces_of_all_its_jobs(broker: Connection) -> None:
+    """A job that is left to another worker is not part of it."""
+    for number in range(3):
+        broker.SimpleQueue(SAVES).put({}, headers={PARENT: str(number)} if number else {})
+    with waiting_beside(broker, SAVES) as waiting:
+        for _ in range(3):
+            next(waiting)
+        waiting.leave()
+        assert waiting.parents == ["", "1"]
 
 
 def test_delayed_jobs_are_not_gathered(queue: CeleryQueue, broker: Connection) -> None:

@@ -436,6 +436,14 @@ def test_frames_with_invalid_vectors_are_refused() -> None:
             list(frames.vectors(io.BytesIO(data).read, "it"))
 
 
+def test_the_log_of_a_replaced_database_is_removed(tmp_path: Path) -> None:
+    """SQLite would apply it to the restored database."""
+    for name in ("vectors.sqlite", "vectors.sqlite-wal", "vectors.sqlite-shm"):
+        write(tmp_path / name, "old")
+    files.restore(tmp_path, "vectors.sqlite", io.BytesIO(b"new").read)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"new"]
+
+
 def test_links_are_not_backed_up(tmp_path: Path) -> None:
     """The target is not a file of Repertory."""
     write(tmp_path / "keys" / "a.json", "[]")

@@ -135,6 +135,7 @@ def test_the_old_variables_keep_working_and_the_new_ones_win(tmp_path: Path) -> 
         ({"namespace": "a_b"}, {}, "", "--namespace"),
         ({"namespace": "a:b"}, {}, "", "--namespace"),
         ({"namespace": "2a"}, {}, "", "--namespace"),
+        ({"proxy_user_header": "X-User\n"}, {}, "", "--proxy-user-header"),
         ({"namespace": "a" * 33}, {}, "", "--namespace"),
         ({}, {"REPERTORY_NAMESPACE": "a\n"}, "", "REPERTORY_NAMESPACE"),
         ({}, {}, 'namespace = "theirs"\n', "cannot set 'namespace'"),
