@@ -254,6 +254,17 @@ def test_a_batch_of_a_build_is_bounded(queue: CeleryQueue, parts: Mock, take: Ta
     assert queue.waiting()["builds"] == 1 + 5
 
 
+@pytest.mark.usefixtures("parts")
+def test_a_batch_of_a_build_is_bounded_by_its_texts(queue: CeleryQueue, take: Take) -> None:
+    """Two jobs that each have half of the texts fill it."""
+    names = [f"s/{number}" for number in range(MIN_TEXTS // 2)]
+    items = [Item(id=name, kind=Kind.SKILL, name=name, source="s") for name in names]
+    for number in range(4):
+        queue.submit(job_with(number, *items), QueueName.BUILDS)
+    take(job_with(4, *items), QueueName.BUILDS)
+    assert queue.waiting()["builds"] == 3
+
+
 def test_a_request_of_an_older_release_is_ignored(redis_server: RedisProcess, parts: Mock) -> None:
     """A watch service of that release would get a collection that it cannot use."""
     worker = WorkerProcess(Mock(), celery_app(redis_server.url), QUEUES)

@@ -133,6 +133,18 @@ def test_an_index_is_replaced_only_with_force(archive: Path, tmp_path: Path) -> 
     assert (old.settings.data_dir / "trusted.json").read_text("utf-8") == "{}"
 
 
+def test_a_data_directory_with_only_files_is_replaced_only_with_force(
+    archive: Path, tmp_path: Path
+) -> None:
+    """Its trusted configurations, keys and approvals cannot be recreated."""
+    new = parts(tmp_path / "second")
+    write(new.settings.data_dir / "trusted.json", "{}")
+    with Archive(archive) as found:
+        with pytest.raises(UsageError, match=r"with trusted\.json; give --force"):
+            check(new, found, silent, force=False)
+        check(new, found, silent, force=True)
+
+
 def test_a_restore_replaces_no_newer_generation(archive: Path, tmp_path: Path) -> None:
     """A rebuild since the backup has the next generation, so the restored one comes after it."""
     old, newer = parts(tmp_path / "first"), NAME.replace("_g1", "_g2")

@@ -191,3 +191,11 @@ def test_a_path_in_the_home_of_an_unknown_user_is_refused(
     flags = {"data_dir": str(tmp_path / "data"), field: "~unknown-user/x"}
     with pytest.raises(ConfigurationError, match="names a home that is unknown"):
         use(load(flags, tmp_path, {}))
+
+
+def test_values_that_may_hold_a_password_are_secret() -> None:
+    """No command shows them."""
+    assert {field for field, one in SETTINGS.items() if one.secret} == {
+        *("insights_webhook", "oidc_client_secret", "qdrant_api_key"),
+        *("redis_url", "server_api_key"),
+    }
