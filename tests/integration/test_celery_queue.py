@@ -22,6 +22,7 @@ from repertory.indexing.celery_queue import (
 )
 from repertory.indexing.job import MAX_ITEMS, Job, QueueName, job_of
 from repertory.indexing.pace import MIN_TEXTS
+from repertory.telemetry.spans import PARENT
 from repertory.values import NAMESPACE
 from repertory_worker.process import WorkerProcess
 from repertory_worker.waiting_tasks import waiting_beside
@@ -253,6 +254,17 @@ def test_a_batch_of_a_build_is_bounded(queue: CeleryQueue, parts: Mock, take: Ta
     assert queue.waiting()["builds"] == 1 + 5
 
 
+@pytest.mark.usefixtures("parts")
+def test_a_batch_of_a_build_is_bounded_by_its_texts(queue: CeleryQueue, take: Take) -> None:
+    """Two jobs that each have half of the texts fill it."""
+    names = [f"s/{number}" for number in range(MIN_TEXTS // 2)]
+    items = [Item(id=name, kind=Kind.SKILL, name=name, source="s") for name in names]
+    for number in range(4):
+        queue.submit(job_with(number, *items), QueueName.BUILDS)
+    take(job_with(4, *items), QueueName.BUILDS)
+    assert queue.waiting()["builds"] == 3
+
+
 def test_a_request_of_an_older_release_is_ignored(redis_server: RedisProcess, parts: Mock) -> None:
     """A watch service of that release would get a collection that it cannot use."""
     worker = WorkerProcess(Mock(), celery_app(redis_server.url), QUEUES)
@@ -269,6 +281,17 @@ def test_a_foreign_message_is_passed_on_unchanged(broker: Connection) -> None:
         broker.SimpleQueue(SAVES).put(body)
     with waiting_beside(broker, SAVES) as waiting:
         assert list(waiting) == ['{"no": "task"}', "[[], {}, {}]"]
+
+
+def test_a_batch_belongs_to_the_traces_of_all_its_jobs(broker: Connection) -> None:
+    """A job that is left to another worker is not part of it."""
+    for number in range(3):
+        broker.SimpleQueue(SAVES).put({}, headers={PARENT: str(number)} if number else {})
+    with waiting_beside(broker, SAVES) as waiting:
+        for _ in range(3):
+            next(waiting)
+        waiting.leave()
+        assert waiting.parents == ["", "1"]
 
 
 def test_delayed_jobs_are_not_gathered(queue: CeleryQueue, broker: Connection) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,11 @@ import pytest
 import redis
 
 from repertory.compose import Parts
-from repertory.indexing.celery_queue import QUEUES, CeleryQueue, celery_app, redis_key
+from repertory.indexing.celery_queue import QUEUES, WRITE, CeleryQueue, celery_app, redis_key
 from repertory.indexing.collection_names import next_alias
 from repertory.indexing.job import Job, QueueName
 from repertory.settings import load
-from repertory_worker.messages import MAX_SIZE, Transport
+from repertory_worker.messages import MAX_SIZE, Transport, task_message
 from repertory_worker.waiting_tasks import waiting_beside
 from tests.support.builders import skill
 from tests.support.model_folders import write_model
@@ -134,6 +135,15 @@ def test_a_worker_survives_any_message(team: Team, tmp_path: Path) -> None:
         assert worker.events("message_refused")
         assert "Unrecoverable" not in worker.log.read_text("utf-8")
         assert worker.terminate() == 0
+
+
+def test_only_the_needed_parts_of_a_message_are_kept() -> None:
+    """A due time has a time zone, or it could not be compared."""
+    headers = {"task": WRITE, "id": "1", "eta": "2026-01-01T00:00:00", "traceparent": "x" * 1_000}
+    raw = {"body": "W10=", "headers": {**headers, "x": 1}, "properties": {"delivery_tag": "t"}}
+    found = task_message(raw, "q")["headers"]
+    assert found.keys() == {"task", "id", "eta", "lang", "argsrepr", "kwargsrepr"}
+    assert datetime.fromisoformat(found["eta"]).tzinfo
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import httpx
 import msgspec
 import pytest
 from starlette.applications import Starlette
@@ -17,7 +19,12 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from repertory.calling.calls import Calls
-from repertory.calling.http.client import MAX_CONCURRENT_CALLS, Requests
+from repertory.calling.http.client import (
+    MAX_CONCURRENT_CALLS,
+    MAX_REDIRECTS,
+    MAX_TEXT_LENGTH,
+    Requests,
+)
 from repertory.calling.result import CallResult
 from repertory.cancellation import waiting
 from repertory.catalogue.item import Item
@@ -220,6 +227,7 @@ def test_responses_are_bounded(shop: Shop) -> None:
         shop.call("slow", seconds=0.5)
     assert "sent more than 8 MB" in shop.failure("huge")
     assert "compressed its answer" in shop.failure("packed")
+    assert len(shop.call("wordy").content[0]["text"]) < 1.01 * MAX_TEXT_LENGTH
 
 
 def test_concurrent_calls_of_an_api_are_limited(shop: Shop) -> None:
@@ -255,12 +263,39 @@ def test_only_redirects_within_the_origin_are_followed(shop: Shop) -> None:
     )
 
 
+def test_the_number_of_redirects_is_limited(shop: Shop) -> None:
+    """Five are followed."""
+    to = "/pets/7"
+    for _ in range(MAX_REDIRECTS - 1):
+        to = f"/moved?to={quote(to, safe='')}"
+    assert "There is no pet 7." in shop.call("moved", to=to).words
+    longer = f"/moved?to={quote(to, safe='')}"
+    assert "redirects more than 5 times" in shop.failure("moved", to=longer)
+
+
+def test_a_request_that_may_change_something_follows_no_redirect(shop: Shop) -> None:
+    """The server that redirects may have acted on it already."""
+    assert "HTTP status 307, a redirect to" in shop.failure("send_away", to="/say")
+
+
 def test_an_unreachable_api_is_an_error(shop: Shop) -> None:
     """The error names the API."""
     api = Api(name="pets", origin="http://127.0.0.1:1")
     operation = Operation(method="GET", url="http://127.0.0.1:1/")
     with pytest.raises(CallError, match="The API pets could not be called"):
         shop.requests.call(api, operation, {}, 30, os.environ)
+
+
+def test_an_error_of_the_connection_shows_no_secret(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library may quote the URL, in which the secret is."""
+
+    async def fail(*_: object) -> None:
+        raise httpx.ConnectError(f"no route for /?key={SECRET}")
+
+    monkeypatch.setattr("repertory.calling.http.client._fetch", fail)
+    assert "no route for /?key=***" in shop.failure("by_query")
 
 
 def test_calls_are_validated_counted_and_logged(

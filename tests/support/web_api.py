@@ -123,6 +123,7 @@ def pets() -> FastAPI:
 
     _guarded(app)
     _odd(app)
+    _endless(app)
     return app
 
 
@@ -161,11 +162,32 @@ def _known(secret: str) -> str:
 
 
 def _odd(app: FastAPI) -> None:
-    """Add operations that fail, redirect, or give slow, huge, or unusual answers."""
+    """Add operations that fail, redirect, or give unusual answers."""
 
     @app.get("/broken")
     def broken() -> Response:
         return PlainTextResponse(f"no luck with {SECRET}", 503)
+
+    @app.get("/moved")
+    def moved(to: str) -> RedirectResponse:
+        return RedirectResponse(to, 302)
+
+    @app.post("/away")
+    def send_away(to: str) -> RedirectResponse:
+        return RedirectResponse(to, 307)
+
+    @app.get("/busy")
+    def busy(charset: str) -> Response:
+        headers = {"Content-Type": f"text/plain; charset={charset}", "Retry-After": SECRET}
+        return Response("trop tôt".encode(), 429, headers)
+
+    @app.get("/picture")
+    def picture() -> Response:
+        return Response(b"\x89PNG\0", media_type="image/png")
+
+
+def _endless(app: FastAPI) -> None:
+    """Add operations that give slow, huge or compressed answers."""
 
     @app.get("/slow")
     async def slow() -> StreamingResponse:
@@ -184,18 +206,9 @@ def _odd(app: FastAPI) -> None:
     def packed() -> Response:
         return Response(gzip.compress(b"text"), headers={"Content-Encoding": "gzip"})
 
-    @app.get("/moved")
-    def moved(to: str) -> RedirectResponse:
-        return RedirectResponse(to, 302)
-
-    @app.get("/busy")
-    def busy(charset: str) -> Response:
-        headers = {"Content-Type": f"text/plain; charset={charset}", "Retry-After": SECRET}
-        return Response("trop tôt".encode(), 429, headers)
-
-    @app.get("/picture")
-    def picture() -> Response:
-        return Response(b"\x89PNG\0", media_type="image/png")
+    @app.get("/wordy")
+    def wordy() -> Response:
+        return PlainTextResponse("x" * 30_000, 400)
 
 
 @contextmanager

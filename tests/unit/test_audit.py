@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from filelock import FileLock
 
 from repertory import audit
-from repertory.audit import FILE, Audit, AuditFile
+from repertory.audit import FILE, Audit, AuditFile, outcome_of
 from repertory.settings import load
 from tests.support.at_once import answers_at_once
 from tests.support.audits import read_lines
@@ -47,6 +48,14 @@ def test_writers_of_several_processes_keep_the_bound(tmp_path: Path, files: int)
         assert numbers == list(range(numbers[0] if files == 4 else 0, 500))
 
 
+def test_the_end_of_a_process_loses_no_line(tmp_path: Path) -> None:
+    """A process that does not wait for its lines writes them when it ends."""
+    program = "import sys; from pathlib import Path; from repertory.audit import AuditFile"
+    program += "; AuditFile(Path(sys.argv[1]), 1_000, 2).add({'number': 1})"
+    subprocess.run([sys.executable, "-c", program, tmp_path], check=True)
+    assert read_lines(tmp_path) == [{"number": 1}]
+
+
 def test_one_file_starts_again_when_it_is_full(tmp_path: Path) -> None:
     """With a limit of one file, no older file is kept."""
     file = AuditFile(tmp_path, 100, 1)
@@ -54,6 +63,17 @@ def test_one_file_starts_again_when_it_is_full(tmp_path: Path) -> None:
         file.add({"number": number, "filler": "x" * 50})
     assert file.flush()
     assert [line["number"] for line in read_lines(tmp_path)] == [9]
+
+
+def test_a_file_is_filled_before_the_next_one_is_started(tmp_path: Path) -> None:
+    """A line that is longer than a file is alone in its file; no file is empty."""
+    file = AuditFile(tmp_path, 2 * len('{"a": 1}\n'), 9)
+    for line in ({"filler": "x" * 100}, {"a": 1}, {"a": 2}, {"a": 3}):
+        file.add(line)
+    assert file.flush()
+    files = sorted(one for one in tmp_path.iterdir() if one.suffix != ".lock")
+    assert [one.name for one in files] == ["audit.jsonl", "audit.jsonl.1", "audit.jsonl.2"]
+    assert [one.read_text("ascii").count("\n") for one in files] == [1, 2, 1]
 
 
 def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,6 +118,12 @@ def test_a_bounded_number_of_lines_waits_for_a_hanging_disk(
     lines = read_lines(tmp_path)
     assert len(lines) + sum(line.get("lost", 0) for line in lines) == 21
     assert len(lines) < 21
+
+
+def test_the_outcome_follows_from_the_status() -> None:
+    """A request without an answer has failed."""
+    found = [outcome_of(status) for status in (0, 200, 302, 399, 400, 499, 500)]
+    assert found == ["failed", "ok", "ok", "ok", "refused", "refused", "failed"]
 
 
 def test_a_line_is_bounded(tmp_path: Path) -> None:

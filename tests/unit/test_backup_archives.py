@@ -133,6 +133,18 @@ def test_an_index_is_replaced_only_with_force(archive: Path, tmp_path: Path) -> 
     assert (old.settings.data_dir / "trusted.json").read_text("utf-8") == "{}"
 
 
+def test_a_data_directory_with_only_files_is_replaced_only_with_force(
+    archive: Path, tmp_path: Path
+) -> None:
+    """Its trusted configurations, keys and approvals cannot be recreated."""
+    new = parts(tmp_path / "second")
+    write(new.settings.data_dir / "trusted.json", "{}")
+    with Archive(archive) as found:
+        with pytest.raises(UsageError, match=r"with trusted\.json; give --force"):
+            check(new, found, silent, force=False)
+        check(new, found, silent, force=True)
+
+
 def test_a_restore_replaces_no_newer_generation(archive: Path, tmp_path: Path) -> None:
     """A rebuild since the backup has the next generation, so the restored one comes after it."""
     old, newer = parts(tmp_path / "first"), NAME.replace("_g1", "_g2")
@@ -321,6 +333,22 @@ def test_an_archive_that_contradicts_its_manifest_is_refused(
     assert message in str(refusal(tmp_path, archive))
 
 
+def test_a_part_must_be_unambiguous_and_plain(archive: Path, tmp_path: Path) -> None:
+    """Two parts have the same name, or an unusual compression may need any amount of memory."""
+    data = archive.read_bytes()
+    with zipfile.ZipFile(archive, "a") as found, pytest.warns(UserWarning, match="Duplicate name"):
+        found.writestr("trusted.json", "{}")
+    assert "its parts differ from its manifest" in str(refusal(tmp_path, archive))
+    archive.write_bytes(data)
+    with zipfile.ZipFile(archive) as old:
+        parts = {info.filename: old.read(info) for info in old.infolist()}
+    with zipfile.ZipFile(archive, "w") as new:
+        for name, content in parts.items():
+            kind = zipfile.ZIP_LZMA if name == "trusted.json" else zipfile.ZIP_STORED
+            new.writestr(name, content, kind)
+    assert isinstance(refusal(tmp_path, archive), StoreCorruptError)
+
+
 def test_other_files_are_refused_as_backups(tmp_path: Path) -> None:
     """A text, folder, pipe, missing file, overlong name, or other archive is a usage error."""
     text, other = tmp_path / "text.zip", tmp_path / "other.zip"
@@ -331,6 +359,38 @@ def test_other_files_are_refused_as_backups(tmp_path: Path) -> None:
     missing = [tmp_path / name for name in ("missing", "x" * 300)]
     for path in (text, other, tmp_path, *missing, tmp_path / "pipe"):
         assert isinstance(refusal(tmp_path, path), UsageError)
+
+
+def test_a_huge_manifest_is_not_read(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be decompressed into memory."""
+    with zipfile.ZipFile(archive) as found:
+        size = found.getinfo("manifest.json").file_size
+    monkeypatch.setattr("repertory.backup.archive.MAX_MANIFEST", size - 1)
+    assert "not a backup" in str(refusal(tmp_path, archive))
+    monkeypatch.setattr("repertory.backup.archive.MAX_MANIFEST", size)
+    Archive(archive).__exit__()
+
+
+@pytest.mark.parametrize("most", [1 << 20, 10])
+def test_the_list_of_parts_of_an_archive_over_four_gigabytes_is_read(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Its size is in another place (ZIP64), and is limited, too."""
+    data = archive.read_bytes()
+    end = data.rindex(b"PK\x05\x06")
+    count, size, start = struct.unpack_from("<H2L", data, end + 10)
+    record = struct.pack("<4sQ2H2L4Q", b"PK\6\6", 44, 45, 45, 0, 0, count, count, size, start)
+    locator = struct.pack("<4sLQL", b"PK\6\7", 0, end, 1)
+    unknown = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, *[0xFFFFFFFF] * 2, 0)
+    archive.write_bytes(data[:end] + record + locator + unknown)
+    monkeypatch.setattr("repertory.backup.archive.MAX_LIST", most)
+    if most == 10:
+        assert "not a backup" in str(refusal(tmp_path, archive))
+    else:
+        with Archive(archive) as found:
+            found.verify(silent)
 
 
 def test_a_huge_list_of_parts_is_not_read(archive: Path, tmp_path: Path) -> None:
@@ -369,12 +429,38 @@ def test_frames_with_invalid_points_are_refused() -> None:
     end = b"".join(frames.of_points([one]))
     for data, message in (
         (b"".join(frames.of_points([msgspec.structs.replace(one, item="b")])), "not its item's"),
+        (b"".join(frames.of_points([msgspec.structs.replace(one, section=-1)])), "not its item's"),
+        (b"".join(frames.of_points([msgspec.structs.replace(one, section=1 << 40)])), "not its"),
         (b"".join(frames.of_points([one, short])), "a vector of 3 numbers"),
         (b"\xff" * 4 + end, "an entry of 4,294,967,295 bytes"),
         (end + b"x", "more after the end"),
     ):
         with pytest.raises(StoreCorruptError, match=message):
             list(frames.points(io.BytesIO(data).read, "it"))
+
+
+def test_frames_with_invalid_vectors_are_refused() -> None:
+    """The vectors of a cache have one length, which is limited."""
+    key, ones = bytes(32), np.ones(frames.MAX_DIMENSION + 1, np.float32)
+    for stored, number in (([ones[:4], ones[:3]], "3"), ([ones], "65,537"), ([ones[:0]], "0")):
+        data = b"".join(frames.of_vectors((key, vector) for vector in stored))
+        with pytest.raises(StoreCorruptError, match=f"a vector of {number} numbers"):
+            list(frames.vectors(io.BytesIO(data).read, "it"))
+
+
+def test_the_log_of_a_replaced_database_is_removed(tmp_path: Path) -> None:
+    """SQLite would apply it to the restored database."""
+    for name in ("vectors.sqlite", "vectors.sqlite-wal", "vectors.sqlite-shm"):
+        write(tmp_path / name, "old")
+    files.restore(tmp_path, "vectors.sqlite", io.BytesIO(b"new").read)
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"new"]
+
+
+def test_links_are_not_backed_up(tmp_path: Path) -> None:
+    """The target is not a file of Repertory."""
+    write(tmp_path / "keys" / "a.json", "[]")
+    (tmp_path / "keys" / "b.json").symlink_to("a.json")
+    assert files.names(tmp_path, with_sign_ins=False) == ["keys/a.json"]
 
 
 def test_only_plain_names_are_files_of_a_backup() -> None:

@@ -130,6 +130,23 @@ def test_the_number_of_faults_is_bounded() -> None:
     ]
 
 
+def test_a_fault_is_short() -> None:
+    """Names and values of a schema may have any length and number."""
+    assert faults({}, {"required": list("abcdefgh")}) == ["a, b, c, d, e must be given"]
+    long = "x" * 300
+    closed = {"properties": {"a": {"enum": [long]}}, "additionalProperties": False}
+    for arguments in ({"a": 1}, {long: 1}):
+        [fault] = faults(arguments, closed)
+        assert len(fault) < 130
+        assert "x…" in fault
+
+
+def test_a_fault_inside_an_alternative_names_its_place() -> None:
+    """It is not a fault of the type of the whole value."""
+    filter_ = {"anyOf": [{"type": "string"}, {"properties": {"a": {"type": "integer"}}}]}
+    assert faults({"v": {"a": "x"}}, {"properties": {"v": filter_}}) == ["v.a must be integer"]
+
+
 def test_remote_references_are_not_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest of the schema still applies."""
 

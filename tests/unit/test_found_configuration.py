@@ -374,6 +374,34 @@ def test_policies_of_a_found_file_affect_only_its_own_items(clone: Path) -> None
     assert (trusted.is_vouched, trusted.boost) == (True, 1.0)
 
 
+def test_policies_apply_in_a_folder_that_is_reached_through_a_link(clone: Path) -> None:
+    """Places of items are compared with links resolved."""
+    write(clone / "skills" / "theirs" / "SKILL.md", SKILL.format("theirs"))
+    (clone.parent / "linked").symlink_to(clone)
+    linked = clone.parent / "linked"
+    found = settings(linked, '[[policy]]\nitem = "theirs"\npin = ["deploy"]\n')
+    policy = items_of(found, linked)["project/theirs"].policy
+    assert policy is not None
+    assert policy.pin == ("deploy",)
+
+
+def test_an_empty_list_of_sources_replaces_the_user_s_list(clone: Path) -> None:
+    """A list with only fetched sources does not."""
+    mine = '[[sources]]\ntype = "skills"\npath = "/mine"\n'
+    write(clone.parent / ".config" / "repertory" / "config.toml", mine)
+    fetched = '[[sources]]\ntype = "git"\nname = "g"\nurl = "https://example.com/a.git"\n'
+    assert settings(clone, "sources = []\n").sources == ()
+    assert [one["path"] for one in settings(clone, fetched).sources] == ["/mine"]
+
+
+@pytest.mark.parametrize("url", ["./a", "../clone/a", "~/clone/a"])
+def test_a_fetched_source_may_be_a_folder_given_relatively(clone: Path, url: str) -> None:
+    """It starts from the folder of the file, or from the home."""
+    entry = f'[[sources]]\ntype = "git"\nname = "g"\nurl = "{url}"\n'
+    [added] = settings(clone, entry).added
+    assert Path(added.entry["url"]).resolve() == clone / "a"
+
+
 def test_policies_of_a_found_file_do_not_affect_the_user_s_built_in_skills(clone: Path) -> None:
     """Built-in skills that the found file defines are its own items."""
     skills = '[[sources]]\ntype = "builtin-skills"\nskills = { deploy = "How we deploy." }\n'
@@ -438,6 +466,37 @@ def test_a_rewritten_file_becomes_trusted_only_by_the_user_s_changes(clone: Path
     write(file, documents("docs"))
     assert rewrite(file, documents("docs", entry), found, clone, by_user=True)
     assert trust.is_trusted(file)
+
+
+def test_a_named_file_needs_no_trust_to_be_rewritten(clone: Path) -> None:
+    """The user has named it, so it may do all it asks for."""
+    file = write(clone / "repertory.toml", documents("docs"))
+    named = load({"data_dir": str(clone.parent / "data"), "config": str(file)}, clone, {})
+    entry = '[[sources]]\ntype = "git"\nname = "g"\nurl = "https://example.com/a.git"\n'
+    assert rewrite(file, documents("docs", entry), named, clone)
+    assert not Workspace(named, clone).trust.is_trusted(file)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [("trusted = true", "cannot be trusted there"), ("environment = {A = 'b'}", "set `env` of")],
+)
+def test_a_file_cannot_trust_its_own_source(clone: Path, line: str, why: str) -> None:
+    """Only the user's decisions set these fields of a source."""
+    with pytest.raises(ConfigurationError, match=why):
+        settings(clone, documents("docs", f"{line}\n"))
+
+
+def test_a_found_file_cannot_disable_the_review_of_fetched_content(clone: Path) -> None:
+    """This holds even if the user trusts it; a file that the user names can disable it."""
+    entry = '[[sources]]\ntype = "git"\nname = "g"\nurl = "https://example.com/a.git"\n'
+    found = settings(clone, f'{entry}trust = "trusted"\n')
+    file = clone / "repertory.toml"
+    Workspace(found, clone).trust.trust(file)
+    found = settings(clone)
+    assert not found.is_confined
+    named = load({"data_dir": str(clone.parent / "data"), "config": str(file)}, clone, {})
+    assert [one.added[0].entry["trust"] for one in (found, named)] == ["review", "trusted"]
 
 
 def test_a_policy_about_other_items_is_a_problem(clone: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from repertory.errors import ConfigurationError, UsageError
+from repertory.errors import ConfigurationError, StoreError, UsageError
+from repertory.files import changing
 from repertory.keys import Key, Keys, Scope, keys_of
 from repertory.settings import load
 from tests.support.at_once import answers_at_once
@@ -148,6 +149,19 @@ def test_concurrent_changes_keep_all_keys(path: Path) -> None:
     keys = Keys(path)
     assert all(scopes(keys, token) for token in tokens)
     assert len(keys.list()) == 30
+
+
+def test_no_change_overtakes_another(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reset during the creation of a key would be undone when that key is stored."""
+    keys = Keys(path)
+    keys.create("ci", Scope.READ)
+    before = path.read_bytes()
+    monkeypatch.setattr("repertory.files.LOCK_TIMEOUT_S", 0.01)
+    changes = (lambda: keys.create("new", Scope.READ), lambda: keys.revoke("ci"), keys.reset)
+    for change in changes:
+        with changing(path), pytest.raises(StoreError, match="Another process is changing"):
+            change()
+    assert path.read_bytes() == before
 
 
 def test_the_number_of_keys_is_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

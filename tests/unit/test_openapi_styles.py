@@ -6,11 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.calling.http.credentials import Credentials
+from repertory.calling.http.credentials import Credentials, credentials_for
 from repertory.calling.http.request import Request, request_of
-from repertory.calling.http.styles import in_cookie, in_header, in_path, in_query
-from repertory.errors import ArgumentsError
-from repertory.sources.openapi.operation import Body, Operation, Parameter, Part
+from repertory.calling.http.styles import (
+    MAX_DEPTH,
+    MAX_LENGTH,
+    in_cookie,
+    in_header,
+    in_path,
+    in_query,
+)
+from repertory.errors import ArgumentsError, CallError
+from repertory.sources.openapi.api import Api
+from repertory.sources.openapi.operation import Body, Operation, Parameter, Part, Scheme
 
 BASE = "https://api.example.com/v1"
 COLOURS = ["blue", "black", "brown"]
@@ -106,19 +114,30 @@ def test_values_in_headers_and_cookies_follow_their_style() -> None:
     assert in_header(parameter("header", "simple"), COLOURS) == "blue,black,brown"
     assert in_header(parameter("header", "simple", explode=True), RGB) == "R=100,G=200,B=150"
     assert in_cookie(parameter("cookie", "form", explode=True), "a;b") == [("color", "a%3Bb")]
-    with pytest.raises(ArgumentsError, match="line breaks"):
-        in_header(parameter("header", "simple"), "a\r\nX-Other: b")
+    for wrong in ("a\r\nX-Other: b", "a\x7f"):
+        with pytest.raises(ArgumentsError, match="line breaks"):
+            in_header(parameter("header", "simple"), wrong)
 
 
 def test_parameters_are_bounded() -> None:
-    """The length and the depth of a parameter are limited."""
-    with pytest.raises(ArgumentsError, match="characters"):
-        in_query(parameter("query", "form"), "x" * 200_000)
+    """The length and the depth of a parameter are limited, and so is the length of the URL."""
+    for place, encode in (("query", in_query), ("cookie", in_cookie)):
+        long = "x" * (MAX_LENGTH - len("color"))
+        assert encode(parameter(place, "form"), long)
+        with pytest.raises(ArgumentsError, match="characters"):
+            encode(parameter(place, "form"), f"{long}x")
     deep: Any = "x"
-    for _ in range(20):
+    for _ in range(MAX_DEPTH):
         deep = {"a": deep}
+    assert in_query(parameter("query", "deepObject", explode=True), deep)
     with pytest.raises(ArgumentsError, match="levels"):
-        in_query(parameter("query", "deepObject", explode=True), deep)
+        in_query(parameter("query", "deepObject", explode=True), {"a": deep})
+    three = tuple(
+        Parameter(argument=name, name=name, place="query", style="form") for name in "abc"
+    )
+    operation = Operation(method="GET", url=BASE, parameters=three)
+    with pytest.raises(ArgumentsError, match="URL that is too long"):
+        request_of(operation, dict.fromkeys("abc", "x" * 70_000), Credentials())
 
 
 def request(described: Body | None, **arguments: object) -> Request:
@@ -157,8 +176,32 @@ def test_a_file_body_is_encoded() -> None:
     body = Body(type="application/octet-stream", argument="body")
     assert request(body, body="data:image/png;base64,AAEC").content == b"\0\1\2"
     assert request(body, body="plain").content == b"plain"
-    with pytest.raises(ArgumentsError, match="Base64"):
-        request(body, body="data:;base64,???")
+    for wrong in ("data:;base64,???", "data:text/plain\r\nX: y;base64,AAEC", "data:text/plain"):
+        with pytest.raises(ArgumentsError, match="Base64"):
+            request(body, body=wrong)
+
+
+def test_a_multipart_form_is_encoded() -> None:
+    """A list is repeated. The document's media type of a file precedes that of its URL."""
+    files = {name: Part(is_file=True) for name in "bc"}
+    jpeg = Part(is_file=True, type="image/jpeg")
+    body = Body(type="multipart/form-data", fields=(*"abcd",), parts={**files, "d": jpeg})
+    png = "data:image/png;base64,QUJD"
+    found = request(body, a=["x", {"k": 1}], b=png, c="plain", d=png)
+    boundary = found.headers["Content-Type"].partition("; boundary=")[2]
+    assert (found.content or b"").decode().split(f"--{boundary}") == [
+        "",
+        '\r\nContent-Disposition: form-data; name="a"\r\n\r\nx\r\n',
+        '\r\nContent-Disposition: form-data; name="a"'
+        '\r\nContent-Type: application/json\r\n\r\n{"k":1}\r\n',
+        '\r\nContent-Disposition: form-data; name="b"; filename="b"'
+        "\r\nContent-Type: image/png\r\n\r\nABC\r\n",
+        '\r\nContent-Disposition: form-data; name="c"; filename="c"'
+        "\r\nContent-Type: application/octet-stream\r\n\r\nplain\r\n",
+        '\r\nContent-Disposition: form-data; name="d"; filename="d"'
+        "\r\nContent-Type: image/jpeg\r\n\r\nABC\r\n",
+        "--\r\n",
+    ]
 
 
 def test_names_in_a_multipart_form_are_written_as_in_browsers() -> None:
@@ -173,6 +216,55 @@ def test_names_in_a_multipart_form_are_written_as_in_browsers() -> None:
         'name="заметка 100%"',
         'name="a%22%0D%0AX: b"',
     ]
+
+
+def _credentials(
+    *schemes: tuple[Scheme, ...],
+    auth: dict[str, str],
+    headers: dict[str, str] | None = None,
+    **variables: str,
+) -> Credentials:
+    """The credentials of an operation with these alternatives."""
+    api = Api(name="shop", origin=BASE, auth=auth, headers=headers or {})
+    return credentials_for(api, Operation(method="GET", url=BASE, security=schemes), variables)
+
+
+def test_secrets_are_masked_wherever_a_response_repeats_them() -> None:
+    """They may be quoted as JSON or in a URL, or be the beginning of another secret."""
+    auth = {"a": "${ONE}", "b": "${TWO}", "c": "${THREE}"}
+    found = _credentials((), auth=auth, ONE='o"ne/one one', TWO='o"ne/one one, two', THREE="x")
+    for text in ('o"ne/one one', r"o\"ne/one one", "o%22ne%2Fone%20one", "o%22ne%2Fone+one"):
+        assert found.redact(f"<{text}>") == "<***>"
+    assert found.redact('o"ne/one one, two') == "***"
+    assert found.redact_all({'o"ne/one one': ["x", 1]}) == {"***": ["x", 1]}  # THREE is too short
+
+
+def test_the_user_s_name_is_not_masked() -> None:
+    """The password is, also together with the name."""
+    scheme = Scheme(name="a", place="basic")
+    auth = {"a": "${NAME}:${WORD}"}
+    found = _credentials((scheme,), auth=auth, NAME="alice-smith", WORD="swordfish")
+    assert found.headers == {"Authorization": "Basic YWxpY2Utc21pdGg6c3dvcmRmaXNo"}
+    text = "alice-smith has swordfish, YWxpY2Utc21pdGg6c3dvcmRmaXNo"
+    assert found.redact(text) == "alice-smith has ***, ***"
+
+
+def test_a_secret_replaces_a_configured_header() -> None:
+    """Names of headers are compared without case, and no request has two of a name."""
+    scheme, auth = Scheme(name="a", place="bearer"), {"a": "${ONE}"}
+    headers = {"authorization": "Basic x", "X-Team": "shop"}
+    found = _credentials((scheme,), auth=auth, headers=headers, ONE="one-secret")
+    assert found.headers == {"Authorization": "Bearer one-secret", "X-Team": "shop"}
+
+
+def test_the_first_missing_variable_is_named() -> None:
+    """Any alternative would do, and the document has the preferred one first."""
+    schemes = [Scheme(name=name, place="bearer") for name in "ab"]
+    auth = {"a": "${ONE}", "b": "${TWO}"}
+    with pytest.raises(CallError, match="ONE"):
+        _credentials(*((one,) for one in schemes), auth=auth)
+    found = _credentials(*((one,) for one in schemes), auth=auth, TWO="two-secret")
+    assert found.headers == {"Authorization": "Bearer two-secret"}
 
 
 def test_credentials_take_precedence_over_an_argument() -> None:

@@ -12,8 +12,9 @@ from repertory_query.sign_in.person import MAX_NAME_LENGTH, Roles, person_of
 
 @pytest.mark.parametrize("name", ["anna", "anna@example.org", "Zoë", "安娜", "a.b+c-d_e"])
 def test_a_plain_name_is_unchanged(name: str) -> None:
-    """It may have letters of any script."""
+    """It may have letters of any script; spaces around it are removed."""
     assert person_of(name, []).name == name
+    assert person_of(f" {name}\t", []).name == name
 
 
 def test_changed_names_of_different_people_stay_different() -> None:

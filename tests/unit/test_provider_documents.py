@@ -13,7 +13,7 @@ from joserfc.jwk import OctKey
 
 from repertory_query.sign_in import provider as provider_module
 from repertory_query.sign_in.failures import ProviderError
-from repertory_query.sign_in.provider import DISCOVERY, MAX_SIZE, Provider
+from repertory_query.sign_in.provider import DISCOVERY, MAX_KEYS, MAX_SIZE, Provider
 from tests.support.http_stub import serving
 from tests.support.openid_provider import rsa_key
 
@@ -61,6 +61,12 @@ def test_a_discovery_document_is_checked(more: dict[str, object], why: str) -> N
         asyncio.run(Provider(url).keys())
 
 
+def test_the_issuer_must_be_set_as_the_provider_names_it() -> None:
+    """Tokens name it in this form, so a slash at the end matters."""
+    with publishing({}) as url, pytest.raises(ProviderError, match=r"set oidc\.issuer to exactly"):
+        asyncio.run(Provider(f"{url}/").endpoints())
+
+
 @pytest.mark.parametrize(
     ("keys", "why"),
     [
@@ -89,6 +95,13 @@ def test_only_public_signing_keys_are_used() -> None:
     ]
     with publishing({"/keys": {"keys": [*others, good]}}) as url:
         assert [key.kid for key in asyncio.run(Provider(url).keys())] == ["good"]
+
+
+def test_the_number_of_keys_is_bounded() -> None:
+    """Each token is checked with each key if it names none."""
+    one = rsa_key("one").as_dict(private=False)
+    with publishing({"/keys": {"keys": [one] * (MAX_KEYS + 1)}}) as url:
+        assert len(asyncio.run(Provider(url).keys())) == MAX_KEYS
 
 
 def test_known_keys_are_used_while_the_provider_is_unavailable(
@@ -123,3 +136,28 @@ def test_known_keys_are_used_while_the_provider_is_unavailable(
             return await asyncio.gather(*asked, return_exceptions=True)
 
         assert {type(one) for one in asyncio.run(at_once())} == {ProviderError}
+
+
+def test_only_one_request_waits_for_a_slow_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others use the known keys, even if these are due for a check."""
+    now, fetch, was_released = 1e6, provider_module.fetch, asyncio.Event()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+
+    async def slow(url: str) -> bytes:
+        await was_released.wait()
+        return await fetch(url)
+
+    async def at_once(provider: Provider) -> None:
+        nonlocal now
+        known = await provider.keys()
+        now += provider_module.FRESH_S
+        monkeypatch.setattr(provider_module, "fetch", slow)
+        first, second = (asyncio.create_task(provider.keys()) for _ in range(2))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert (first.done(), second.done()) == (False, True)
+        was_released.set()
+        assert [*await first] == [*await second] == [*known]
+
+    with publishing({"/keys": {"keys": [rsa_key("one").as_dict(private=False)]}}) as url:
+        asyncio.run(at_once(Provider(url)))

@@ -13,7 +13,7 @@ from repertory.file_settings import MAX_SOURCES
 from repertory.keys import keys_of
 from repertory.project import located
 from repertory.settings import Settings, load
-from repertory.values import PATHS, SETTINGS, Values
+from repertory.values import SETTINGS, Values
 from tests.support.builders import write
 
 NOT_SETTINGS = {"config", "mcp_config"}  # these name configuration files
@@ -75,10 +75,11 @@ def test_a_flag_beats_the_environment_which_beats_the_file(tmp_path: Path) -> No
 
 def test_a_path_in_a_file_is_relative_to_the_file(tmp_path: Path) -> None:
     """A server that is started in another directory resolves every path setting alike."""
-    keys = [SETTINGS[field].key for field in sorted(PATHS)]
+    paths = ("data_dir", "sandbox", "keys", "audit_folder", "oidc_client_secret_file")
+    keys = [SETTINGS[field].key for field in paths]
     (tmp_path / "mine.toml").write_text("".join(f'{key} = "x/y"\n' for key in keys))
     values = load({"config": tmp_path / "mine.toml"}, tmp_path / "elsewhere", {}).values
-    assert {getattr(values, field) for field in PATHS} == {str(tmp_path / "x" / "y")}
+    assert {getattr(values, field) for field in paths} == {str(tmp_path / "x" / "y")}
     (tmp_path / "mine.toml").write_text('server.keys = ""\n')
     assert load({"config": tmp_path / "mine.toml"}, tmp_path, {}).values.keys == ""
 
@@ -135,6 +136,7 @@ def test_the_old_variables_keep_working_and_the_new_ones_win(tmp_path: Path) -> 
         ({"namespace": "a_b"}, {}, "", "--namespace"),
         ({"namespace": "a:b"}, {}, "", "--namespace"),
         ({"namespace": "2a"}, {}, "", "--namespace"),
+        ({"proxy_user_header": "X-User\n"}, {}, "", "--proxy-user-header"),
         ({"namespace": "a" * 33}, {}, "", "--namespace"),
         ({}, {"REPERTORY_NAMESPACE": "a\n"}, "", "REPERTORY_NAMESPACE"),
         ({}, {}, 'namespace = "theirs"\n', "cannot set 'namespace'"),
@@ -189,3 +191,11 @@ def test_a_path_in_the_home_of_an_unknown_user_is_refused(
     flags = {"data_dir": str(tmp_path / "data"), field: "~unknown-user/x"}
     with pytest.raises(ConfigurationError, match="names a home that is unknown"):
         use(load(flags, tmp_path, {}))
+
+
+def test_values_that_may_hold_a_password_are_secret() -> None:
+    """No command shows them."""
+    assert {field for field, one in SETTINGS.items() if one.secret} == {
+        *("insights_webhook", "oidc_client_secret", "qdrant_api_key"),
+        *("redis_url", "server_api_key"),
+    }

@@ -51,6 +51,7 @@ def test_the_redirect_url_starts_with_the_public_url() -> None:
         ({"oidc_issuer": "https://user:password@login.example.org"}, "must be the https URL"),
         ({"oidc_issuer": "ftp://127.0.0.1"}, "must be the https URL"),
         ({"oidc_issuer": "https://["}, "must be the https URL"),
+        ({"oidc_issuer": "https://login.example.org#realm"}, "must be the https URL"),
         ({"oidc_client_id": ""}, "oidc.client_id is missing"),
         ({"oidc_client_secret": ""}, "Set one of oidc.client_secret"),
         ({"oidc_client_secret_file": "x"}, "Set one of oidc.client_secret"),
@@ -80,6 +81,17 @@ def test_the_secret_may_be_in_a_file(tmp_path: Path) -> None:
     for wrong in (tmp_path, Path("/dev/zero")):
         with pytest.raises(ConfigurationError, match=r"oidc\.client_secret_file"):
             _people(oidc_client_secret="", oidc_client_secret_file=str(wrong))
+
+
+@pytest.mark.parametrize(
+    "field", ["oidc_issuer", "oidc_client_id", "oidc_client_secret", "public_url"]
+)
+def test_a_session_of_another_server_is_invalid(field: str) -> None:
+    """Servers share sessions only if they have the same provider, client and URL."""
+    anna = Person("anna", frozenset({"team-a"}))
+    cookie = OpenId(_values()).session_of(anna)
+    assert OpenId(_values()).person_of_session(cookie) == anna
+    assert OpenId(_values(**{field: f"{GIVEN[field]}2"})).person_of_session(cookie) is None
 
 
 @pytest.mark.parametrize(

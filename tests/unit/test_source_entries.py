@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.configuration_file import read, write
+from repertory.configuration_file import checked, read, write
+from repertory.errors import ConfigurationError
 from repertory_admin.source_entries import names_in, with_entry, without_entry
 
 FULL = """\
@@ -103,3 +104,12 @@ def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
     file.write_text(FULL, "utf-8-sig")
     assert read(file) == FULL
     assert "acme" in names_in(with_entry(read(file), ENTRY))
+
+
+@pytest.mark.parametrize("text", ["a = 2\n", "a = 1\n[[sources]]\n", "a = 1\nb = 2\n", "a ="])
+def test_an_edit_that_changes_anything_else_is_refused(text: str) -> None:
+    """The result is compared with the expected content before it is written."""
+    before = 'a = 1\n[[sources]]\nname = "x"\n'
+    assert checked("a = 1\n", before, "sources", []) == "a = 1\n"
+    with pytest.raises(ConfigurationError, match="edit the file by hand"):
+        checked(text, before, "sources", [])

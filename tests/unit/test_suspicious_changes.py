@@ -79,6 +79,7 @@ def test_new_orders_to_the_model_are_suspicious() -> None:
     """Orders that honest tools have from the start are suspicious if they are added later."""
     orders = "Adds a note. You must call this first."
     assert _rules(description=orders) == ["new-instructions"]
+    assert _rules(description="Adds a note. You __must__ call it.") == ["new-instructions"]
     assert (
         suspicious_changes(_changed(description=orders + " "), _changed(description=orders)) == []
     )
@@ -213,6 +214,16 @@ def test_a_change_is_shown_as_a_bounded_diff() -> None:
     assert max(map(len, lines)) <= 301
 
 
+@pytest.mark.parametrize(
+    ("lines", "end"), [(198, (200, "+197")), (199, (201, "… and more")), (450, (201, "… and more"))]
+)
+def test_a_cut_diff_says_so(lines: int, end: tuple[int, str]) -> None:
+    """Otherwise a person would approve lines that the diff does not show."""
+    longer = _changed(body="\n".join(map(str, range(lines))))
+    shown = difference(longer, _changed(body=""))
+    assert (len(shown), shown[-1]) == end
+
+
 def test_a_change_is_shown_at_any_place() -> None:
     """It may be at the end of a long line, in a text without sentences, or after many lines."""
     text = "Adds a note to the calendar. " * 20
@@ -241,6 +252,9 @@ def test_a_comparison_of_long_texts_is_bounded() -> None:
     same = "\n".join(f"line {number}" for number in range(600))
     before, after = (_changed(body=f"{text}\n{same}\n{text}") for text in "ab")
     assert difference(after, before)[1:] == [" input }", "-a", "+b", " line 0", "… and more"]
+    same = "\n".join(f"line {number}" for number in range(450))
+    before, after = _changed(body=f"a\n{same}\n{same}\na"), _changed(body=f"b\n{same}\nb")
+    assert difference(after, before)[-1] == "… and more"
 
 
 def test_a_deeply_nested_schema_is_read_to_a_limited_depth() -> None:

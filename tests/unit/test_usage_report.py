@@ -119,7 +119,14 @@ def test_hashed_queries_are_not_shown(events: list[Event]) -> None:
 
 
 @laws
-@example(["deploy cluster", "cluster invoice", "cluster invoice deploy", "invoice cluster deploy"])
+@example(
+    [
+        *["deploy cluster invoice"] * 4,
+        *["cluster invoice photo"] * 3,
+        *["invoice photo"] * 2,  # nearer to the last one than the cluster of the first
+        "photo invoice cluster",
+    ]
+)
 @given(st.lists(queries, max_size=12))
 def test_queries_with_the_same_words_are_one_cluster(asked: list[str]) -> None:
     """The order of words does not matter. A cluster's queries share words with its first one."""
@@ -138,6 +145,13 @@ def test_queries_with_the_same_words_are_one_cluster(asked: list[str]) -> None:
     sizes = [len(group.outcomes) for group in found]
     assert sizes == sorted(sizes, reverse=True)
     assert sum(sizes) == len(asked)
+
+
+def test_queries_with_half_of_their_words_in_common_are_one_cluster() -> None:
+    """With fewer common words they are two clusters."""
+    for other, number in (("cluster invoice photo", 1), ("cluster invoice photo keys", 2)):
+        asked = [search("deploy cluster invoice", ago=1), search(other)]
+        assert len(clusters(outcomes(asked))) == number
 
 
 def test_a_common_word_counts_like_any_other() -> None:
@@ -315,12 +329,26 @@ def test_items_that_no_search_found_are_listed() -> None:
     whole, *single = reported([*often], *CATALOGUE, *unused).never_found
     assert "the 4 items of mail. Remove it, if" in whole.advice
     assert all(one.advice.startswith("Say in its description") for one in single)
+    small = [*unused[:3], *(tool(f"chat__{name}", "Chat", id=f"chat__{name}") for name in "ab")]
+    whole, *single = reported([*often], *small).never_found
+    assert "the 3 items of mail" in whole.advice
+    assert [one.items for one in single] == [["chat__a"], ["chat__b"]]
+
+
+def test_a_long_list_is_cut() -> None:
+    """Its full length is in the totals."""
+    skills = [skill(f"name{number}") for number in range(MAX_LISTED + 10)]
+    found = reported([search("deploy", skills[0].id)], *skills)
+    assert (len(found.never_found), found.totals["neverFound"]) == (MAX_LISTED, MAX_LISTED + 9)
 
 
 def test_a_long_query_is_not_suggested_as_an_alias_or_pin() -> None:
-    """The advice names the item that callers used, without a field to set."""
-    query = "take the note about van tyres off waiting and put it under ready"
-    for hits in ((), ("b",)):
+    """With more than four words, the advice names the item that callers used, but no field."""
+    short, long = "ship red wine by train", "ship red wine by train today"
+    for query, hits, field in (
+        *((short, (), "aliases"), (short, ("b",), "pin")),
+        *((long, (), ""), (long, ("b",), "")),
+    ):
         asked: list[Event] = [
             event
             for ago in (2_000, 1_000)
@@ -328,12 +356,12 @@ def test_a_long_query_is_not_suggested_as_an_alias_or_pin() -> None:
         ]
         found = reported(asked, *CATALOGUE)
         (one,) = (*found.unanswered, *found.unused)
-        assert (one.items, one.field) == (["a"], "")
-        assert one.advice.startswith("Callers used a soon afterwards")
+        assert (one.items, one.field) == (["a"], field)
+        assert one.advice.startswith("Callers used a soon afterwards") is (field == "")
 
 
 def test_sources_that_are_not_up_to_date_are_listed() -> None:
-    """The advice says what to do. A source that waits for trust is not listed."""
+    """The advice says what to do. A source that waits for trust or was never read is not listed."""
     found = reported(
         [],
         sources=(
@@ -343,6 +371,7 @@ def test_sources_that_are_not_up_to_date_are_listed() -> None:
             source("old", seen=NOW - 30 * 86_400),
             source("my vault", error="It asks for a sign-in.", awaits_sign_in=True),
             source("new", error="Trust it.", awaits_trust=True, seen=0),
+            source("never asked", seen=0),
         ),
     )
     advice = {one.source: one.advice for one in found.stale}
@@ -353,11 +382,15 @@ def test_sources_that_are_not_up_to_date_are_listed() -> None:
 
 
 def test_unanswered_queries_for_a_labelled_set() -> None:
-    """The most frequent come first, with items used soon afterwards; hashed ones are left out."""
+    """The most frequent come first, with items used soon afterwards.
+
+    Hashed queries, and searches of which an arm was unavailable, are left out.
+    """
     events: list[Event] = [
         search("ship it", ago=900),
         *(search("translate a poem", ago=ago) for ago in (800, 700)),
         replace(search("secret words", ago=650), query=""),
+        replace(search("degraded", ago=640), is_degraded=True),
         search("deploy", "a", ago=600),
         use("a", 890),
     ]

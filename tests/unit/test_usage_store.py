@@ -1,21 +1,24 @@
 """The usage store and its recorder: bounded, private, and without delays for searches."""
 
+import gc
 import logging
 import sqlite3
 import stat
 import threading
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from repertory import background_writer
 from repertory.errors import StoreError
 from repertory.search.answer import Answer, Mode
 from repertory.usage import recorder as recording
-from repertory.usage.events import MAX_QUERY_LENGTH, Event, LostEvents, Search, Use
+from repertory.usage.events import MAX_QUERY_LENGTH, MAX_TERMS, Event, LostEvents, Search, Use
 from repertory.usage.recorder import UsageRecorder
 from repertory.usage.store import DAY_S, UsageStore
 from tests.support.usage import answer
@@ -136,6 +139,10 @@ def test_hashed_queries_leave_no_text(store: UsageStore) -> None:
     assert [one.query for one in found] == ["", "", ""]
     assert found[0].digest == found[1].digest != found[2].digest
     assert {*found[2].terms} < {*found[0].terms}
+    again = UsageRecorder(store)  # after a restart
+    again.searched("key:ci", answer("rotate swordfish keys"), 0.01)
+    assert again.flush()
+    assert store.read()[-1] == replace(found[0], at=store.read()[-1].at)
 
     other = UsageStore(store.path.with_name("other.sqlite"), 90, 10)
     elsewhere = UsageRecorder(other)
@@ -149,12 +156,43 @@ def test_hashed_queries_leave_no_text(store: UsageStore) -> None:
 def test_a_search_is_bounded(store: UsageStore) -> None:
     """Only the beginning of a long task, and the first of many results, are kept."""
     usage = UsageRecorder(store, has_queries=True)
-    usage.searched("key:" + "c" * 1_000, answer("word " * 6_000, *map(str, range(100))), 0.5)
+    long = answer("word " * 6_000 + "end", *map(str, range(100)))
+    copied = replace(long.hits[0], duplicates=[f"copy-{number}" for number in range(100)])
+    long = replace(long, hits=[copied, *long.hits[1:]])
+    usage.searched("key:" + "c" * 1_000, long, 0.5)
     assert usage.flush()
     [event] = store.read()
     assert isinstance(event, Search)
     assert len(event.query) <= MAX_QUERY_LENGTH
     assert (len(event.caller), len(event.hits), event.ms) == (300, 20, 500.0)
+    assert (len(event.terms), len(event.copies)) == (1, 20)
+
+
+def test_only_the_first_words_of_a_query_are_recorded(store: UsageStore) -> None:
+    """A caller may send any number of different words."""
+    usage = UsageRecorder(store)
+    usage.searched("key:ci", answer(" ".join(f"word{number}" for number in range(100))), 0.1)
+    assert usage.flush()
+    [event] = store.read()
+    assert isinstance(event, Search)
+    assert len(event.terms) == MAX_TERMS
+
+
+def test_a_search_without_hits_has_the_confidence_of_the_best_item(store: UsageStore) -> None:
+    """The report shows how far below the threshold it was."""
+    usage = UsageRecorder(store)
+    usage.searched("key:ci", replace(answer("mail"), best_below=0.3), 0.1)
+    usage.searched("key:ci", replace(answer("mail", "a"), best_below=0.3), 0.1)
+    assert usage.flush()
+    assert [one.confidence for one in store.read() if isinstance(one, Search)] == [0.3, 0.9]
+
+
+def test_an_item_that_a_request_reads_twice_is_one_use(store: UsageStore) -> None:
+    """The order of the items is kept."""
+    usage = UsageRecorder(store)
+    usage.used("key:ci", ["b", "a", "b"])
+    assert usage.flush()
+    assert items(store) == ["b", "a"]
 
 
 def test_a_query_typed_on_a_page_is_one_search(store: UsageStore) -> None:
@@ -163,12 +201,13 @@ def test_a_query_typed_on_a_page_is_one_search(store: UsageStore) -> None:
     usage = UsageRecorder(store, now=lambda: now)
     for query, is_typed in (("no", True), ("notes", True), ("mail", True), ("mail", False)):
         usage.searched("owner", answer(query), 0.0, is_typed=is_typed)
+    usage.searched("owner", answer("mail it"), 0.0, is_typed=True)  # begins anew
     usage.searched("key:ci", answer("mail it"), 0.0, is_typed=True)
     now += 60
     usage.searched("owner", answer("mails"), 0.0, is_typed=True)
     assert usage.flush()
     found = [one.continues for one in store.read() if isinstance(one, Search)]
-    assert found == [False, True, False, False, False, False]
+    assert found == [False, True, False, False, False, False, False]
 
 
 def test_a_hanging_disk_does_not_delay_callers(
@@ -217,7 +256,7 @@ def test_events_that_cannot_be_written_are_counted(
 
 
 def test_the_writer_thread_ends_when_idle(store: UsageStore) -> None:
-    """It starts again for the next event, so closed projects keep no threads."""
+    """It starts again for the next event, so closed projects keep no threads and no memory."""
     usage = UsageRecorder(store)
     for name in ("a", "b"):
         usage.used("key:ci", [name])
@@ -226,6 +265,10 @@ def test_the_writer_thread_ends_when_idle(store: UsageStore) -> None:
                 thread.join(60)
         assert not any(one.name == "usage" for one in threading.enumerate())
     assert items(store) == ["a", "b"]
+    closed = weakref.ref(usage)
+    del usage
+    gc.collect()
+    assert closed() is None
 
 
 def test_nothing_is_recorded_without_a_store() -> None:

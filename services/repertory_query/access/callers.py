@@ -176,7 +176,7 @@ class Access:
             return caller_with(key)
         if proxied:
             # A browser may be signed in at the proxy by a cookie; programs send no origin.
-            changes = request.scope["method"] not in ("GET", "HEAD")
+            changes = request.scope["method"] != "GET"
             check_origin(request, needed=changes and not is_json(request))
             request.state.is_proxied = True
             return self.caller_of(proxied)
@@ -212,7 +212,7 @@ class Access:
     def _by_cookie(self, request: HTTPConnection) -> Caller:
         """The caller of a browser that has signed in."""
         if found := self._signed_in(request):
-            check_origin(request, needed=request.scope["method"] not in ("GET", "HEAD"))
+            check_origin(request, needed=request.scope["method"] != "GET")
             return found
         if not cookies.cookies_of(request).keys().isdisjoint(self.cookie_names(request.scope)):
             raise self._unauthorized(

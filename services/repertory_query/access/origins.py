@@ -28,7 +28,7 @@ def check_origin(request: HTTPConnection, *, needed: bool = False) -> None:
 
 def _is_link(request: HTTPConnection) -> bool:
     is_page = request.headers.get("sec-fetch-dest") == "document"
-    return is_page and request.scope["method"] in ("GET", "HEAD")
+    return is_page and request.scope["method"] == "GET"
 
 
 def is_json(request: HTTPConnection) -> bool:

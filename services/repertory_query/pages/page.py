@@ -168,7 +168,7 @@ def wants_page(request: HTTPConnection) -> bool:
     """
     if f"{route_path(request.scope)}/".startswith(_FOR_PROGRAMS):
         return False
-    if request.scope["method"] not in ("GET", "HEAD"):
+    if request.scope["method"] != "GET":
         sent = media_type_of(request.headers.get("content-type", ""))
         if sent not in _FORMS:
             return False

@@ -119,7 +119,7 @@ class OpenId:
         is_named = endpoints.authorization_response_iss_parameter_supported or issuer
         if is_named and issuer != self.provider.issuer:
             raise TokenError("The answer comes from another provider; begin again.")
-        if "error" in given or "code" not in given:
+        if "code" not in given:
             raise TokenError(f"The provider refuses to sign you in ({_code(given.get('error'))}).")
         async with self._client(endpoints, root) as client:
             tokens = await self._exchange(client, endpoints, given["code"], pending.verifier)
@@ -149,7 +149,7 @@ class OpenId:
         Raises:
             TokenError: The person has too many groups for a cookie.
         """
-        cookie = self.session.close(Session(person.name, tuple(sorted(person.groups))))
+        cookie = self.session.close(Session(person.name, tuple(person.groups)))
         if len(cookie) > MAX_LENGTH:
             raise TokenError("You have too many groups; let the provider send only those needed.")
         return cookie

@@ -70,7 +70,6 @@ class Gate:
             return False
         self._version = version
         self._known.clear()
-        self._waiting.clear()
         return True
 
     def quarantined(self, source: str) -> int:

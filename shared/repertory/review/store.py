@@ -267,15 +267,12 @@ class ReviewStore:
             ]
 
     def states(self, items: Sequence[str]) -> dict[tuple[str, str], State]:
-        """The states of the given items that wait for a person, by source and id.
-
-        Only the first ``MAX_LISTED`` are looked up.
-        """
+        """The states of the given items that wait for a person, by source and id."""
         query = (
             "SELECT source, id, state FROM items "
             "WHERE state != ? AND id IN (SELECT value FROM json_each(?))"
         )
-        wanted = msgspec.json.encode(items[:MAX_LISTED]).decode("utf-8", "replace")
+        wanted = msgspec.json.encode(items).decode("utf-8", "replace")
         with self._database.reading() as connection:
             return {
                 (source, item): State(state)

@@ -422,5 +422,5 @@ class _Folded:
 
 def shown(passage: str) -> str:
     """A passage for display: without invisible characters, and cut."""
-    text = clean(_INVISIBLE.sub("", passage)).strip()
+    text = clean(passage).strip()
     return text if len(text) <= MAX_PASSAGE_SHOWN else f"{text[:MAX_PASSAGE_SHOWN]}…"

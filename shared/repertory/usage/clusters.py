@@ -47,7 +47,7 @@ def clusters(searches: Iterable[Outcome]) -> list[Cluster]:
     )
     found: list[Cluster] = []
     with_term: defaultdict[str, list[int]] = defaultdict(list)  # places in ``found``
-    # Queries with the same terms stay together, even if a new cluster is equally near.
+    # Queries with the same terms stay together, even if a new cluster is nearer.
     of_terms: dict[frozenset[str], Cluster] = {}
     for _, group in sorted(by_query.items(), key=lambda one: (-len(one[1]), one[0])):
         terms = frozenset(group[0].search.terms)

@@ -26,6 +26,7 @@ from pydantic import AnyUrl
 
 from repertory.keys import Keys, Scope
 from repertory_query.mcp.toolset_names import PATHS
+from tests.support.listening import KEY
 from tests.support.openid_provider import CLIENT_ID, HOST_ID, OpenIdProvider, rsa_key
 from tests.support.query_service import RunningService, bearer, problem
 from tests.support.signing_in import authorized, fields, signing_in
@@ -128,6 +129,7 @@ def test_a_forged_token_is_refused(url: str, provider: OpenIdProvider) -> None:
         "..",
         "a.b.c",
         f"{head}.{'A' * 20_000}.{signature}",
+        provider.token("anna", more="x" * 20_000),  # valid, but too long
     ):
         assert httpx.get(f"{url}/items", headers=bearer(token)).status_code == 401
     extended = JWSRegistry({"x": HeaderParameter("Of others", "str")}, ["RS256"])
@@ -150,6 +152,8 @@ def test_programs_find_the_provider(
         assert found["authorization_servers"] == [provider.issuer]
         asked = httpx.post(f"{url}{path}", json={}).headers.get("www-authenticate", "")
         assert not path or f'/.well-known/oauth-protected-resource{path}"' in asked
+    asked = httpx.post(f"{url}/projects/{KEY}/mcp", json={}).headers["www-authenticate"]
+    assert "resource_metadata" not in asked  # these describe only the server's own project
     assert server.client().get("/.well-known/oauth-protected-resource").status_code == 404
 
 
