@@ -21,6 +21,7 @@ FOLDERS = (
     *("tools", "docs", "docs/guide", ".claude-plugin", ".hidden", ".claude/worktrees/copy/skills"),
     *("node_modules/pack/skills", "project", "deep/documents", ".new-host/skills"),
     *("../home/.claude/skills", "../home/.agents/skills"),
+    *("../plugin", "../plugin/skills", "../plugin/commands", "../plugin/docs"),
 )
 BELOW = ("", "a", "b", "a/skills", "a/references", ".claude/skills/b")
 SKILL = "---\nname: s\ndescription: Does something.\n---\n"
@@ -52,6 +53,12 @@ def add(root: Path, place: tuple[str, str]) -> None:
         (root / folder).mkdir(parents=True, exist_ok=True)
 
 
+def install_plugin(home: Path, root: Path) -> None:
+    """List a folder as a plugin of Claude Code."""
+    listing = home / ".claude" / "plugins" / "installed_plugins.json"
+    write(listing, json.dumps({"plugins": {"plugin@team": [{"installPath": str(root)}]}}))
+
+
 def found(root: Path, home: Path) -> dict[str, Item]:
     """The items of everything that is discovered."""
     discovered = discover(root, home)
@@ -78,6 +85,7 @@ def test_a_new_file_or_folder_removes_nothing(
     with tempfile.TemporaryDirectory() as folder:
         root, home = Path(folder, name), Path(folder, "home")
         root.mkdir()
+        install_plugin(home, Path(folder, "plugin"))
         for place in before:
             add(root, place)
         for place in new:
@@ -91,12 +99,13 @@ def test_a_new_file_or_folder_removes_nothing(
 def test_nothing_is_found_twice(places: list[tuple[str, str]]) -> None:
     """Each file belongs to one source, however the folders of sources are nested."""
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder, "repository")
+        root, home = Path(folder, "repository"), Path(folder, "home")
         root.mkdir()
+        install_plugin(home, Path(folder, "plugin"))
         for place in places:
             add(root, place)
         sources: defaultdict[str, set[str]] = defaultdict(set)
-        catalogue = build_catalogue(discover(root).entries, root, found=True)
+        catalogue = build_catalogue(discover(root, home).entries, root, found=True)
         for one in scan_all(catalogue.sources, lambda: None):
             for item in one.scan.items if one.scan else ():
                 sources[item.path].add(item.source)

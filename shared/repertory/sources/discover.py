@@ -10,6 +10,7 @@ exceptions: files that the user's ``.gitignore`` excludes, and documents in the 
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from repertory.files import is_project
 from repertory.paths import as_listed, is_inside, lies_in, listed_path, real_path
 from repertory.sources.entry import is_name
 from repertory.sources.neuroscript import SUFFIX
+from repertory.sources.plugins import Plugins, of_claude, of_gemini
 from repertory.sources.reading.walk import Walk
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SkillFolders
 from repertory.sources.source import PassedOver
@@ -123,7 +125,7 @@ class Discovery(msgspec.Struct, frozen=True):
     searched: dict[str, int] = {}
 
 
-class _Folder(msgspec.Struct, frozen=True):
+class _Folder(msgspec.Struct, frozen=True, dict=True):  # the dictionary keeps its real path
     """A known folder of a project or a home, which may be missing."""
 
     type: str
@@ -135,7 +137,7 @@ class _Folder(msgspec.Struct, frozen=True):
     def path(self) -> Path:
         return self.base / self.place
 
-    @property
+    @cached_property
     def real(self) -> str:
         """Its path without links, with each name as listed by its folder."""
         return listed_path(self.path)
@@ -145,7 +147,7 @@ class _Folder(msgspec.Struct, frozen=True):
         """Its place, with each name as listed by its folder."""
         return as_listed(str(self.base), self.place)
 
-    @property
+    @cached_property
     def is_linked(self) -> bool:
         """Whether its path below the project or home contains a link."""
         return self.real != os.path.join(listed_path(self.base), self.listed)  # noqa: PTH118 - speed
@@ -170,7 +172,10 @@ def discover(
     passed: list[PassedOver] = []
     is_whole = home is None or is_project(root, home)
     anywhere = SkillFolders(name=_own_name(root), path=root, gitignore=True)
-    taken = _taken(_known(root, home, environment), anywhere if is_whole else None, passed)
+    plugins = _plugins(root, home, environment)
+    passed += [one for part in plugins for one in part.passed_over]
+    known = [*_known(root, home, environment), *_folders(plugins)]
+    taken = _taken(known, anywhere if is_whole else None, passed)
     entries = [folder.entry for folder in taken if folder.base == root]
     searched: dict[str, int] = {}
     if is_whole:
@@ -183,7 +188,7 @@ def discover(
     entries += [folder.entry for folder in taken if folder.base != root]
     entries += [
         {"type": "mcp", "config": str(path)}
-        for path in dict.fromkeys(_configurations(root, home, environment))
+        for path in dict.fromkeys(_configurations(root, home, environment, plugins))
         if _is_there(path, stat.S_ISREG, "it is not a regular file", passed)
     ]
     return Discovery(entries, passed, searched=searched)
@@ -193,8 +198,10 @@ def places(
     root: Path, home: Path | None = None, environment: Mapping[str, str] = _NO_VARIABLES
 ) -> list[Path]:
     """List every path that ``discover`` checks by name; the paths may be missing."""
-    found = [folder.path for folder in _known(root, home, environment)]
-    found += _configurations(root, home, environment)
+    plugins = _plugins(root, home, environment)
+    found = [folder.path for folder in (*_known(root, home, environment), *_folders(plugins))]
+    found += _configurations(root, home, environment, plugins)
+    found += [path for part in plugins for path in part.listings]
     return list(dict.fromkeys(found))
 
 
@@ -247,13 +254,32 @@ def _of_types(folders: Mapping[str, Sequence[str]], base: Path, prefix: str = ""
     ]
 
 
-def _configurations(root: Path, home: Path | None, environment: Mapping[str, str]) -> list[Path]:
+def _plugins(root: Path, home: Path | None, environment: Mapping[str, str]) -> list[Plugins]:
+    """What the plugins of hosts contain; empty without a home."""
+    if home is None:
+        return []
+    base, place = _moved(home, ".claude/plugins", environment)
+    return [of_claude(base / place, root), of_gemini(home / ".gemini" / "extensions", root)]
+
+
+def _folders(plugins: Sequence[Plugins]) -> list[_Folder]:
+    """The folders of plugins as known folders."""
+    return [
+        _Folder(kind, name, path.parent, path.name)
+        for part in plugins
+        for kind, name, path in part.folders
+    ]
+
+
+def _configurations(
+    root: Path, home: Path | None, environment: Mapping[str, str], plugins: Sequence[Plugins]
+) -> list[Path]:
     found = [root / place for place in PROJECT_CONFIGURATIONS]
     if home:
         for known in HOME_CONFIGURATIONS:
             base, place = _moved(home, known, environment)
             found += [base / place, home / known]  # on macOS, Zed ignores the variable
-    return found
+    return found + [path for part in plugins for path in part.configurations]
 
 
 def _taken(

@@ -14,9 +14,9 @@ from repertory.sources.marketplace.listing import MANIFEST, Plugin
 
 SKILLS, PROMPTS = "skills", "prompts"  # the kinds of items
 MAX_NAMED = 1_000  # paths per field
-_PROMPT_FIELDS = ("commands", "agents")  # also the names of the folders
+PROMPT_FIELDS = ("commands", "agents")  # also the names of the folders
 
-_Given = tuple[Mapping[str, Any], Mapping[str, Any]]  # the marketplace's and the plugin's fields
+Given = tuple[Mapping[str, Any], Mapping[str, Any]]  # the marketplace's and the plugin's fields
 
 
 class PluginCollector:
@@ -60,31 +60,23 @@ class PluginCollector:
         for place, file in self._skill_files(root, given):
             last = "" if file.parent == root else f"/{file.parent.name}"
             self._skills.add(place, f"{plugin.name}{last}")
-        for field in _PROMPT_FIELDS:
+        for field in PROMPT_FIELDS:
             for place, file in self._prompt_files(root, field, given):
                 self._prompts.add(place, f"{plugin.name}/{file.stem}")
         servers = _servers(root, given)
         return Declared(name=plugin.name, root=root, servers=servers) if servers else None
 
-    def _skill_files(self, root: Path, given: _Given) -> Iterator[tuple[str, Path]]:
-        """The skills in the folders that a plugin names, in its ``skills`` folder, and at its root.
-
-        If the marketplace names skills, only these count, because plugins may share a folder.
-        """
-        entry, manifest = given
-        named = _named(root, entry.get("skills"))
-        folders = named or [root / "skills", *_named(root, manifest.get("skills"))]
-        if not named and (root / SKILL_FILE).is_file():
+    def _skill_files(self, root: Path, given: Given) -> Iterator[tuple[str, Path]]:
+        """The skills in the folders of a plugin, and at its root."""
+        entry, _ = given
+        if not named_paths(root, entry.get("skills")) and (root / SKILL_FILE).is_file():
             yield self._placed(root / SKILL_FILE)
-        for folder in _outermost(folders):
+        for folder in skill_folders(root, given):
             yield from self._below(folder, SKILL_FILE)
 
-    def _prompt_files(self, root: Path, field: str, given: _Given) -> Iterator[tuple[str, Path]]:
+    def _prompt_files(self, root: Path, field: str, given: Given) -> Iterator[tuple[str, Path]]:
         """The Markdown files of the commands or agents of a plugin."""
-        places = [root / field]
-        for fields in given:
-            places += _named(root, fields.get(field))
-        for place in _outermost(places):
+        for place in prompt_places(root, field, given):
             if place.suffix == ".md":
                 yield self._placed(place)
             yield from self._below(place, "*.md")
@@ -100,6 +92,22 @@ class PluginCollector:
 
     def _placed(self, file: Path) -> tuple[str, Path]:
         return file.relative_to(self._top).as_posix(), file
+
+
+def skill_folders(root: Path, given: Given) -> list[Path]:
+    """The folders that a plugin names for skills, and its folder ``skills``, which may be missing.
+
+    If the marketplace names skills, only these count, because plugins may share a folder.
+    """
+    entry, manifest = given
+    named = named_paths(root, entry.get("skills"))
+    return _outermost(named or [root / "skills", *named_paths(root, manifest.get("skills"))])
+
+
+def prompt_places(root: Path, field: str, given: Given) -> list[Path]:
+    """The folders and files of the commands or agents of a plugin; the usual one may be missing."""
+    named = (path for fields in given for path in named_paths(root, fields.get(field)))
+    return _outermost([root / field, *named])
 
 
 class _Ids:
@@ -122,13 +130,13 @@ class _Ids:
         self.by_place[place] = free
 
 
-def _outermost(folders: Iterable[Path]) -> Iterator[Path]:
+def _outermost(folders: Iterable[Path]) -> list[Path]:
     """The folders that are not below an earlier one."""
-    seen: set[Path] = set()
+    seen: dict[Path, None] = {}
     for folder in folders:
-        if seen.isdisjoint((folder, *folder.parents)):
-            seen.add(folder)
-            yield folder
+        if seen.keys().isdisjoint((folder, *folder.parents)):
+            seen[folder] = None
+    return list(seen)
 
 
 def _servers(root: Path, given: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -138,12 +146,12 @@ def _servers(root: Path, given: Iterable[Mapping[str, Any]]) -> dict[str, dict[s
         for one in value if isinstance(value, list) else [value]:
             if isinstance(one, dict):
                 found = {**table_of({"mcpServers": one}), **found}
-            for path in _named(root, one):
+            for path in named_paths(root, one):
                 found = {**table_of(read_json(path)), **found}
     return dict(list(found.items())[:MAX_SERVERS])
 
 
-def _named(root: Path, value: object) -> list[Path]:
+def named_paths(root: Path, value: object) -> list[Path]:
     """The existing paths below a plugin that a field names, at most ``MAX_NAMED``."""
     paths: dict[Path, None] = {}
     texts = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)]

@@ -16,10 +16,13 @@
 | Amazon Q, Kiro, Roo, Kilo   | mcp.json in their folders              | mcpServers      |
 | Junie, Factory              | mcp.json in their folders              | mcpServers      |
 | toolscript                  | .toolscript.json                       | mcpServers      |
+| plugins of Claude Code      | .mcp.json, .claude-plugin/plugin.json  | mcpServers      |
+| extensions of Gemini        | gemini-extension.json                  | mcpServers      |
 
-Claude Code also has servers for single folders, under ``projects`` and the folder's path. Comments
-and trailing commas are allowed in all files. Variables (``${…}``) stay unresolved until the server
-is launched, so that no secrets from the environment are kept in memory.
+Claude Code also has servers for single folders, under ``projects`` and the folder's path. In the
+``.mcp.json`` of a plugin, the servers may also be at the top level. Comments and trailing commas
+are allowed in all files. Variables (``${…}``) stay unresolved until the server is launched, so that
+no secrets from the environment are kept in memory.
 """
 
 import json
@@ -67,10 +70,13 @@ _CLIENT_KEYS = {  # the common names of the keys of an OAuth client in Cursor an
 _PART = "servers:"  # prefix of the digest of the parts that are read from a file
 _PROJECTS = "projects"
 _HOST_FOLDERS = (
-    *(".amazonq", ".claude", ".codex", ".cursor", ".factory", ".gemini", ".github"),
-    *(".junie/mcp", ".kilocode", ".kiro/settings", ".opencode", ".qwen", ".roo", ".vscode", ".zed"),
+    *(".amazonq", ".claude", ".claude-plugin", ".codex", ".cursor", ".factory", ".gemini"),
+    *(".github", ".junie/mcp", ".kilocode", ".kiro/settings", ".opencode", ".qwen", ".roo"),
+    *(".vscode", ".zed"),
 )
 _GEMINI_FOLDERS = {".gemini", ".qwen"}
+_GEMINI_EXTENSION = "gemini-extension.json"
+_MCP_FILE = ".mcp.json"
 
 _TRANSPORTS = {
     "stdio": Transport.STDIO,
@@ -259,9 +265,15 @@ def _tables(path: Path) -> tuple[str, ...]:
 
 def _is_own(key: str, entry: object) -> bool:
     """Whether an entry defines a server. Zed and Goose also list their own extensions."""
-    if key not in _COMMON_KEYS or not isinstance(entry, dict):
-        return True
-    return any(entry.get(target) is not None for target in _TARGETS)
+    return key not in _COMMON_KEYS or not isinstance(entry, dict) or _has_target(entry)
+
+
+def _has_target(entry: object) -> bool:
+    return isinstance(entry, dict) and any(entry.get(one) is not None for one in _TARGETS)
+
+
+def _is_of_gemini(path: Path) -> bool:
+    return path.parent.name in _GEMINI_FOLDERS or path.name == _GEMINI_EXTENSION
 
 
 def _common(key: str, entry: object) -> object:
@@ -305,7 +317,7 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
     tables = _tables(path)
     if tables == (_OPENCODE,):
         text = _OPENCODE_VARIABLE.sub(r"${\1}", text)
-    if path.parent.name in _GEMINI_FOLDERS:  # unset variables stay as they are
+    if _is_of_gemini(path):  # unset variables stay as they are
         text = _GEMINI_VARIABLE.sub(r"${\1:-$\1}", text)
     if path.suffix in {".toml", ".yaml"}:
         document = load(text, path.suffix[1:])
@@ -317,6 +329,8 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         raise ConfigurationError(f"{place}: {document.message}.")
     if not isinstance(document, dict):
         raise ConfigurationError(f"{path}: a list was found where an object is expected.")
+    if path.name == _MCP_FILE and document.keys().isdisjoint(tables):
+        document = {"mcpServers": {key: one for key, one in document.items() if _has_target(one)}}
     read = {key: document[key] for key in (*tables, "mcp") if key in document}
     own = _own_servers(document.get(_PROJECTS)) if tables == _SERVER_TABLES else {}
     return {**read, _PROJECTS: own} if own else read
@@ -392,7 +406,7 @@ def _transport(path: Path, entry: _Entry) -> Transport:
         return _TRANSPORTS[entry.type]
     if entry.command or not entry.address:
         return Transport.STDIO
-    if entry.url and not entry.http_url and path.parent.name in _GEMINI_FOLDERS:
+    if entry.url and not entry.http_url and _is_of_gemini(path):
         return Transport.SSE
     return Transport.HTTP
 

@@ -25,6 +25,8 @@ _VARIABLE = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTAL
 _INPUT = "input:"
 _FOLDERS: dict[str, Callable[[str], str]] = {  # given the workspace
     "workspaceFolder": lambda workspace: workspace,
+    "CLAUDE_PLUGIN_ROOT": lambda workspace: workspace,
+    "extensionPath": lambda workspace: workspace,
     "workspaceFolderBasename": lambda workspace: Path(workspace).name,
     "userHome": lambda _: str(Path.home()),
     "pathSeparator": lambda _: os.sep,
@@ -75,7 +77,8 @@ def fill_in(server: ServerConfig) -> Launch:
 
     ``${NAME}`` and ``${env:NAME}`` come from ``server.variables``, and ``${NAME:-default}`` has a
     default. ``${input:id}`` comes from ``MCP_INPUT_<ID>``, because no user can be asked.
-    ``${workspaceFolder}``, ``${workspaceFolderBasename}`` and ``${userHome}`` are folders, and
+    ``${workspaceFolder}``, ``${workspaceFolderBasename}`` and ``${userHome}`` are folders, as are
+    ``${CLAUDE_PLUGIN_ROOT}`` and ``${extensionPath}`` in a plugin or extension, and
     ``${pathSeparator}`` and ``${/}`` separate them. Other references are left unchanged.
 
     Raises:
