@@ -156,7 +156,7 @@ class _Counted(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             async for chunk in self._inner:
-                if not self._traffic.add_received(len(chunk)):
+                if not self._traffic.add_received(chunk):
                     raise httpx2.StreamError("too much")
                 yield chunk
         finally:
