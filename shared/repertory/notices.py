@@ -45,6 +45,7 @@ SUDDENLY_EMPTY = (
 )
 
 MAX_NAMED = 5  # names in one notice
+MAX_NAME_LENGTH = 40  # characters of each
 MAX_REASON_LENGTH = 200  # characters
 MAX_WAITING = 3  # servers with what their user has to do
 
@@ -155,6 +156,12 @@ def about_servers(sources: Iterable[SourceState], max_age_s: float, now: float) 
 
 def named(names: Iterable[str]) -> str:
     """Up to `MAX_NAMED` names, and how many more there are."""
-    every = [one_line(name) for name in names]
+    every = [_as_data(name) for name in names]
     shown = ", ".join(every[:MAX_NAMED])
     return f"{shown} and {len(every) - MAX_NAMED} more" if len(every) > MAX_NAMED else shown
+
+
+def _as_data(name: str) -> str:
+    """A name, cut, and quoted unless it is one word: a stranger may write a sentence for agents."""
+    text = cut(one_line(name), MAX_NAME_LENGTH)
+    return repr(text) if " " in text or "`" in text else text

@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import logging
 import socket
+import threading
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -72,7 +73,9 @@ class RemoteServer:
         asked = server_identity.challenge()
         headers = {**_OPEN_HEADERS, server_identity.HEADER: asked} if self._token else _OPEN_HEADERS
         try:
-            status, data = self._exchange("GET", "/healthz", None, timeout_s, headers)
+            status, data = self._exchange(
+                "GET", "/healthz", None, timeout_s, headers, has_deadline=True
+            )
             if self._token:
                 given = msgspec.json.decode(data, type=Liveness).proof
                 self._is_proven = server_identity.is_proof(given, self._token, asked)
@@ -163,8 +166,12 @@ class RemoteServer:
         headers: Mapping[str, str],
         *,
         hangs_up: bool = False,
+        has_deadline: bool = False,
     ) -> tuple[int, bytes]:
-        """Send a request and log it; returns the status and the content."""
+        """Send a request and log it; returns the status and the content.
+
+        The timeout is for each part of the answer, or with ``has_deadline`` for all of it.
+        """
         began = time.monotonic()
         place = self._place
         connection = _connection(place, min(CONNECT_TIMEOUT_S, timeout_s))
@@ -177,9 +184,13 @@ class RemoteServer:
                     "The text contains half a character (an unpaired surrogate); remove it."
                 ) from error
             headers = {**headers, "Content-Type": "application/json"}
+        deadline: threading.Timer | None = None
         try:
             connection.connect()
             connection.sock.settimeout(timeout_s)
+            if has_deadline:
+                deadline = threading.Timer(timeout_s, _hang_up, [connection.sock])
+                deadline.start()
             if hangs_up:
                 when_given_up(partial(_hang_up, connection.sock))
             connection.request(method, place.path + target, sent, dict(headers))
@@ -192,6 +203,8 @@ class RemoteServer:
                 "address."
             ) from error
         finally:
+            if deadline:
+                deadline.cancel()
             connection.close()
         if len(data) > MAX_ANSWER_SIZE:
             raise StoreError(f"The answer of the server at {self.url} is too large to be read.")

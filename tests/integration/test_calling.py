@@ -305,7 +305,7 @@ def test_a_process_exits_without_closing_its_sessions() -> None:
     [
         ("nonsense", "answered with an invalid result: content: "),
         ("refuse", "answered with an error: no ***[2J."),
-        ("flood", "sent more than 32 MB or 50,000 lines."),
+        ("flood", "sent more than 32 MB, 50,000 lines or 1,000,000 JSON objects."),
         ("close", "closed the connection."),
     ],
 )

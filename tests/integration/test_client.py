@@ -3,9 +3,10 @@
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from http.server import BaseHTTPRequestHandler
+from threading import Event, Timer
 
 import pytest
 
@@ -36,6 +37,8 @@ from tests.support.http_stub import serving
 from tests.support.listening import served
 from tests.support.ports import free_port
 from tests.support.query_service import RunningService, indexed_server
+
+WAIT_S = 5.0  # until a test gives up
 
 FILTERED = Filter(kinds=("skill",), sources=("project",))
 
@@ -348,6 +351,28 @@ def test_a_silent_server_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
         client = Client(f"http://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(StoreError, match="cannot be reached"):
             client.stats()
+
+
+def test_a_program_that_answers_endlessly_is_not_the_server() -> None:
+    """The time to prove an identity ends, even while another program continues to send."""
+    done = Event()
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.end_headers()
+        with suppress(OSError):  # the client hangs up
+            while not done.wait(0.01):
+                request.wfile.write(b" ")
+
+    with serving(answer) as url:
+        stopped = Timer(WAIT_S, done.set)
+        stopped.start()
+        try:
+            assert not Client(url, "own", is_own=True).remote.is_alive(0.1)
+            assert not done.is_set()
+        finally:
+            stopped.cancel()
+            done.set()
 
 
 @pytest.mark.parametrize(

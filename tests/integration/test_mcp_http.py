@@ -19,6 +19,14 @@ from tests.support.waiting import until
 
 TOKEN = "s3cret-t0ken"
 TOOLS = ["forecast", "alerts"]
+RESULTS = {
+    "initialize": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "slow", "version": "1"},
+    },
+    "tools/list": {"tools": [{"name": "ping", "inputSchema": {"type": "object"}}]},
+}
 
 Start = Callable[..., str]
 
@@ -202,19 +210,30 @@ def test_compressed(serve: Callable[[Answer], str]) -> None:
     assert "compressed its answer" in failure(source(serve(bomb)))
 
 
+def test_a_stream_of_events_is_read_as_utf_8(serve: Callable[[Answer], str]) -> None:
+    """Its header cannot choose another codec, of which one takes quadratic time."""
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        if request.command != "POST":
+            request.send_error(405)
+            return
+        message = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        result = RESULTS.get(message["method"])
+        request.send_response(200 if result else 202)
+        request.send_header("Content-Type", "text/event-stream; charset=punycode")
+        request.end_headers()
+        if result:
+            body = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+            request.wfile.write(f"data: {json.dumps(body)}\n\n".encode())
+
+    assert tools(source(serve(answer))) == ["ping"]
+
+
 def test_a_server_that_hangs_at_the_end_of_a_session_does_not_delay_the_scan(
     serve: Callable[[Answer], str],
 ) -> None:
     """The time limit applies to the listing; afterwards the session is abandoned soon."""
     scanned, in_time = threading.Event(), []
-    results = {
-        "initialize": {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {"tools": {}},
-            "serverInfo": {"name": "slow", "version": "1"},
-        },
-        "tools/list": {"tools": [{"name": "ping", "inputSchema": {"type": "object"}}]},
-    }
 
     def answer(request: BaseHTTPRequestHandler) -> None:
         if request.command != "POST":
@@ -223,7 +242,7 @@ def test_a_server_that_hangs_at_the_end_of_a_session_does_not_delay_the_scan(
             request.send_error(405)
             return
         message = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
-        result = results.get(message["method"])
+        result = RESULTS.get(message["method"])
         request.send_response(200 if result else 202)
         request.send_header("Content-Type", "application/json")
         request.send_header("Mcp-Session-Id", "one")

@@ -238,11 +238,12 @@ def test_stuck() -> None:
     assert "did not answer within 2 s; it wrote: warming up" in message
 
 
-@pytest.mark.parametrize("behaviour", ["garbage", "endless_line"])
+@pytest.mark.parametrize("behaviour", ["garbage", "endless_line", "objects"])
 def test_flood(behaviour: str, caplog: pytest.LogCaptureFixture) -> None:
     """A flood on stdout is cut off at a limit, long before the timeout, and is not logged."""
     caplog.set_level(logging.DEBUG)
-    assert "sent more than 32 MB or 50,000 lines" in failure(server(behaviour))
+    limits = "32 MB, 50,000 lines or 1,000,000 JSON objects"
+    assert f"sent more than {limits}" in failure(server(behaviour))
     assert not any("lorem" in record.getMessage() for record in caplog.records)
 
 

@@ -471,6 +471,18 @@ def test_a_cookie_gives_other_sites_no_access(
     assert client.get("/search?q=x", headers=loaded).status_code == 403
 
 
+def test_a_link_signs_nobody_in_with_a_key(
+    server: RunningService, keys: dict[Scope, str], tmp_path: Path
+) -> None:
+    """Otherwise another caller's link could sign people in as this caller."""
+    client = browser(server, tmp_path, keys[Scope.ADMIN])
+    before = dict(client.cookies)
+    sent = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}
+    response = client.get(f"/login?token={keys[Scope.READ]}", headers=sent)
+    assert response.status_code == 401
+    assert dict(client.cookies) == before
+
+
 def test_a_key_in_the_header_takes_precedence(
     server: RunningService, keys: dict[Scope, str], tmp_path: Path
 ) -> None:

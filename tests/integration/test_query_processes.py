@@ -128,6 +128,19 @@ def test_processes_share_a_rate_limit_and_end_with_their_parent(team: Team) -> N
         team.__exit__(None, None, None)
 
 
+@pytest.mark.timeout(240)
+def test_no_module_of_the_working_directory_is_imported(team: Team) -> None:
+    """A file there with the name of a module that starts the processes is not run."""
+    loaded = team.folder / "loaded"
+    (team.project / "multiprocessing.py").write_text(f"open({str(loaded)!r}, 'w').close()\n")
+    team.api.start()
+    try:
+        team.wait(lambda: loaded.exists() or len(team.api.events("serving")) == PROCESSES)
+        assert not loaded.exists()
+    finally:
+        team.__exit__(None, None, None)
+
+
 def test_several_processes_need_the_settings_of_a_team(tmp_path: Path) -> None:
     """No process is started without them."""
     with pytest.raises(ConfigurationError, match="REPERTORY_REDIS_URL"):

@@ -177,9 +177,9 @@ def _odd(app: FastAPI) -> None:
         return RedirectResponse(to, 307)
 
     @app.get("/busy")
-    def busy(charset: str) -> Response:
+    def busy(charset: str, text: str = "trop tôt") -> Response:
         headers = {"Content-Type": f"text/plain; charset={charset}", "Retry-After": SECRET}
-        return Response("trop tôt".encode(), 429, headers)
+        return Response(text.encode(), 429, headers)
 
     @app.get("/picture")
     def picture() -> Response:

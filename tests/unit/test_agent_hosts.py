@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from threading import Thread
@@ -687,3 +688,19 @@ def test_the_program_is_named_by_its_path() -> None:
     """A host started from a desktop does not have the shell's search path."""
     assert Path(program()[0]).is_absolute()
     assert Path(program()[0]).exists()
+
+
+def test_a_program_without_a_script_imports_nothing_from_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host starts it in the project, which may have a file `repertory.py`."""
+    interpreter = tmp_path / "bin" / "python"
+    interpreter.parent.mkdir()
+    interpreter.symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "executable", str(interpreter))
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "repertory.py").write_text("print('shadowed')")
+    command = [sys.executable, *program()[1:], "--version"]
+    ran = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert "shadowed" not in ran.stdout

@@ -551,6 +551,19 @@ def test_hidden_text_of_a_corpus_is_removed_with_a_warning(tmp_path: Path) -> No
     assert [problem.item for problem in scan.problems] == ["a"]
 
 
+def test_a_corpus_cannot_take_much_memory_with_its_defects(tmp_path: Path) -> None:
+    """A long line is a problem, and a file with very many defects is an error."""
+    item = {"id": "a", "kind": "tool", "name": "a"}
+    long = {**item, "id": "b", "schema": {"x": [{}] * 300_000}}
+    write(tmp_path / "corpus.jsonl", f"{json.dumps(long)}\n{json.dumps(item)}\n")
+    scan = Corpus("c", tmp_path / "corpus.jsonl").scan()
+    assert [item.id for item in scan.items] == ["a"]
+    assert ["more than 1,048,576 bytes" in problem.message for problem in scan.problems] == [True]
+    write(tmp_path / "corpus.jsonl", json.dumps(item) + "\n{}" * 2_000)
+    with pytest.raises(SourceError, match="more than 1,000 of its lines are no items"):
+        Corpus("c", tmp_path / "corpus.jsonl").scan()
+
+
 @pytest.mark.parametrize(
     "item_id", ["", " ", "a\nb", "a\n", "a\tb", "a\x1b[2J", "a\u2028b", "a" * 501]
 )

@@ -56,6 +56,7 @@ def test_the_message_has_slacks_format() -> None:
     assert "1 search of 1 caller; 1 found nothing" in message["text"]
     assert "deploy &lt;!channel&gt; &lt;https://evil.example|here&gt; &amp; more" in message["text"]
     assert not {"<", ">"} & {*json.dumps(message)}
+    assert all(block["text"]["verbatim"] for block in message["blocks"][1:])
     assert all(len(block["text"]["text"]) <= 3_000 for block in message["blocks"])
 
 

@@ -113,11 +113,17 @@ class Access:
             return ""
         return server_identity.proof_of(self._owner.token, challenge)
 
+    def owner_cookie_for(self, token: str) -> tuple[str, str] | None:
+        """The name and value of the cookie for the token of the server's user; None if invalid."""
+        if not (self._owner and is_same_secret(token, self._owner.token)):
+            return None
+        name = cookies.owner_cookie(self._owner.browser_secret)
+        return name, cookies.new_value(self._owner.browser_secret, name)
+
     def cookie_for(self, token: str, scope: ASGIScope) -> tuple[str, str] | None:
         """The name and value of the cookie for a key or the token; None if it is invalid."""
-        if self._owner and is_same_secret(token, self._owner.token):
-            name = cookies.owner_cookie(self._owner.browser_secret)
-            return name, cookies.new_value(self._owner.browser_secret, name)
+        if own := self.owner_cookie_for(token):
+            return own
         key, name = self.keys.find(token), cookies.name_of(cookies.COOKIE, scope)
         return (name, cookies.new_value(key.digest, name)) if key else None
 

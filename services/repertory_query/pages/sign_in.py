@@ -18,21 +18,24 @@ def routes(access: Access) -> list[BaseRoute]:
     """The routes."""
 
     async def ask(request: Request) -> Response:
-        """Show the page for a key, if one is needed; a token in the URL signs in."""
+        """Show the page for a key, if one is needed; the user's token in the URL signs in.
+
+        A key in the URL does not: anyone with a key could make a link that signs others in with it.
+        """
         if not access.takes_keys:
             return redirection(request, "/")
         first = f"{root_of(request)}/"
         if token := request.query_params.get("token"):
-            return enter(request, token, first)
+            return enter(request, access.owner_cookie_for(token), first)
         return page(request, "login.html", detail="", target=first)
 
     async def sign_in(request: Request) -> Response:
         """Sign the browser in, and redirect it to the page that needed a key."""
         sent = await posted_fields(request)
-        return enter(request, sent.get("key", "").strip(), own_path(sent.get("target", "/")))
+        found = access.cookie_for(sent.get("key", "").strip(), request.scope)
+        return enter(request, found, own_path(sent.get("target", "/")))
 
-    def enter(request: Request, key: str, target: str) -> Response:
-        found = access.cookie_for(key, request.scope)
+    def enter(request: Request, found: tuple[str, str] | None, target: str) -> Response:
         if found is None:
             detail = "The key is invalid or was revoked; ask for another."
             return page(request, "login.html", 401, detail=detail, target=target)

@@ -48,6 +48,8 @@ def run(settings: Settings, count: int) -> None:
         tempfile.TemporaryDirectory(prefix="repertory-metrics-") as counters,
     ):
         os.environ[COUNTERS] = counters  # the processes read it when they import the library
+        # Without it, a module in the current directory could shadow one of Python's.
+        os.environ["PYTHONSAFEPATH"] = "1"
         requests, ids = RequestCounts(count), RawArray("q", count)
         members = [QueryProcess(number, count, requests, ids) for number in range(count)]
         places = [_Place(settings, listener, member) for member in members]

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from repertory import python_process
 from repertory.agent_hosts.edits import Value
 from repertory.agent_hosts.host import Host, Machine, Scope
 from repertory.errors import UsageError
@@ -129,4 +130,4 @@ def program() -> list[str]:
     found = shutil.which("repertory")
     if found and script.exists() and script.samefile(found):
         return [os.path.abspath(found)]  # noqa: PTH100 - keeps links
-    return [str(script)] if script.exists() else [sys.executable, "-m", "repertory"]
+    return [str(script)] if script.exists() else python_process.command("repertory")

@@ -1,6 +1,7 @@
 """The corpus of a labelled set for `eval`: items with their ids, as JSON lines."""
 
 from collections.abc import Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from repertory.text import UNFIT, clean, is_clean
 from repertory.untrusted_files import read_within
 
 FILE_LIMIT = 64 << 20  # bytes
+LINE_LIMIT = 1 << 20  # bytes; as objects, a line can take a hundred times this memory
+MAX_DEFECTS = 1_000  # lines that are no items
 MAX_ID_LENGTH = 500  # characters
 
 
@@ -47,22 +50,28 @@ class Corpus(Source):
     @override
     def scan(self) -> Scan:
         try:
-            lines = read_within(str(self.path), self.within, FILE_LIMIT).splitlines()
+            content = read_within(str(self.path), self.within, FILE_LIMIT)
         except OSError as exc:
             raise SourceError(f"{self.path} cannot be read: {exc.strerror}.") from exc
         items: dict[str, Item] = {}
+        defects: list[Problem] = []
         problems: list[Problem] = []
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(BytesIO(content), start=1):
             if not line.strip():
                 continue
+            if len(defects) > MAX_DEFECTS:
+                raise SourceError(
+                    f"{self.path} was not read: more than {MAX_DEFECTS:,} of its lines are no "
+                    f"items. {defects[0].message}"
+                )
             try:
                 row, schema = _read(line)
             except ValueError as exc:
-                problems.append(error(str(self.path), str(exc), line=number))
+                defects.append(error(str(self.path), str(exc), line=number))
                 continue
             if row.id in items:
                 message = f"The id {row.id!r} is already used; this line is left out."
-                problems.append(error(str(self.path), message, line=number, item=row.id))
+                defects.append(error(str(self.path), message, line=number, item=row.id))
                 continue
             texts = row.name, row.description or "", row.server or "", row.body or ""
             if not is_fit((*texts, row.schema)):
@@ -79,11 +88,13 @@ class Corpus(Source):
                 body=body,
                 input_schema=schema,
             )
-        return Scan(items=list(items.values()), problems=problems)
+        return Scan(items=list(items.values()), problems=[*defects, *problems])
 
 
 def _read(line: bytes) -> tuple[_Row, dict[str, Any] | None]:
     """Parse a line, and its schema with plain values; ValueError says why it is not an item."""
+    if len(line) > LINE_LIMIT:
+        raise ValueError(f"This line has more than {LINE_LIMIT:,} bytes; shorten it.")
     try:
         row = msgspec.json.decode(line, type=_Row)
         schema = None if row.schema is None else plain_object(row.schema)

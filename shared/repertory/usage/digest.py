@@ -96,9 +96,14 @@ def payload(found: Insights) -> dict[str, Any]:
         "text": "\n\n".join(["Repertory: the last day", *texts]),
         "blocks": [
             {"type": "header", "text": {"type": "plain_text", "text": "Repertory: the last day"}},
-            *({"type": "section", "text": {"type": "mrkdwn", "text": text}} for text in texts),
+            *({"type": "section", "text": _mrkdwn(text)} for text in texts),
         ],
     }
+
+
+def _mrkdwn(text: str) -> dict[str, Any]:
+    """A text of a block, in which Slack makes no links of addresses and names."""
+    return {"type": "mrkdwn", "text": text, "verbatim": True}
 
 
 def _section(title: str, lines: Sequence[str]) -> str:

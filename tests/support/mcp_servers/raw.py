@@ -115,6 +115,11 @@ def many() -> None:
     serve_page(*(tool(f"tool_{number}") for number in range(10_005)))
 
 
+def objects() -> None:
+    """List a tool of a few megabytes that takes gigabytes of memory when it is parsed."""
+    serve_page(tool("large", extra=[{}] * 1_000_001))
+
+
 def bad_tools() -> None:
     """List two valid tools among invalid ones."""
     serve_page(

@@ -4,6 +4,7 @@ Imported only when an operation is called, because the HTTP client is slow to im
 """
 
 import base64
+import codecs
 import threading
 from collections import Counter
 from collections.abc import Mapping
@@ -32,6 +33,7 @@ MAX_REDIRECTS = 5
 MAX_QUOTE_LENGTH = 300  # characters of a response in an error
 MAX_TEXT_LENGTH = 20_000  # characters of the response in the result of a failed call
 MAX_CONCURRENT_CALLS = 16  # per API, so that a hanging API cannot occupy every thread
+_SLOW_CODEC = "punycode"  # takes quadratic time, and is meant for names of hosts only
 _FOLLOWED = frozenset((301, 302, 303, 307, 308))
 
 
@@ -108,15 +110,24 @@ class _Response:
         self.content = content
         self.media_type = media_type_of(response.headers.get("content-type", ""))
         self.retry_after = response.headers.get("retry-after", "")
-        self.charset = response.charset_encoding or "utf-8"
+        self.charset = _charset(response)
 
     @property
     def text(self) -> str:
         """The body, decoded and cleaned."""
         try:
             return clean(self.content.decode(self.charset, "replace"))
-        except (LookupError, ValueError):  # an unknown charset, or one that ignores "replace"
+        except (LookupError, ValueError):  # no codec for text, or one that ignores "replace"
             return clean(self.content.decode("utf-8", "replace"))
+
+
+def _charset(response: httpx.Response) -> str:
+    """The codec for the text of a response, UTF-8 unless its header names a usable one."""
+    try:
+        name = codecs.lookup(response.charset_encoding or "utf-8").name
+    except (LookupError, ValueError):
+        return "utf-8"
+    return "utf-8" if name == _SLOW_CODEC else name
 
 
 async def _fetch(api: Api, request: Request, seconds: float) -> _Response:

@@ -106,7 +106,7 @@ class _Server(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         if fd == 2:
             self._traffic.add_stderr(data)
-        elif not self._traffic.add_received(len(data), data.count(b"\n")):
+        elif not self._traffic.add_received(data, has_lines=True):
             self._messages.close()
         else:
             self._partial += data

@@ -14,11 +14,14 @@ from repertory.text import cut, one_line
 
 MAX_BYTES = 32 * 2**20  # from a server for one listing or call
 MAX_LINES = 50_000  # on stdout
+MAX_OBJECTS = 1_000_000  # and arrays; an empty one takes a hundred times the memory of its text
 MAX_STDERR_SIZE = 4_096  # bytes kept from its end
 MAX_QUOTE_LENGTH = 300
 
 SAYS = "; it wrote"  # in a message, before a server's own output
-TOO_MUCH = f"sent more than {MAX_BYTES // 2**20} MB or {MAX_LINES:,} lines"
+TOO_MUCH = (
+    f"sent more than {MAX_BYTES // 2**20} MB, {MAX_LINES:,} lines or {MAX_OBJECTS:,} JSON objects"
+)
 
 _ADVICE = "hint: "  # written by uv after an error
 # The last lines of Node.js, npm and Python's exception groups, which do not show the error itself.
@@ -96,12 +99,11 @@ class Traffic:
         self.complete = False
         self.changed = anyio.Event()
         self.exceeds_limits = False
-        self._bytes = 0
-        self._lines = 0
+        self.reset_counters()
 
     def reset_counters(self) -> None:
         """Reset the counters after a call, so that the limits apply to each call."""
-        self._bytes = self._lines = 0
+        self._bytes = self._lines = self._objects = 0
 
     def end(self) -> None:
         """Record that the connection to the server is closed."""
@@ -115,11 +117,14 @@ class Traffic:
             call = msgspec.json.decode(request, type=_Call)
             self.refused[call_key(call.params.name, call.params.arguments)] += 1
 
-    def add_received(self, size: int, lines: int = 0) -> bool:
-        """Count received data; False if it exceeds the limits."""
-        self._bytes += size
-        self._lines += lines
-        self.exceeds_limits |= self._bytes > MAX_BYTES or self._lines > MAX_LINES
+    def add_received(self, data: bytes, *, has_lines: bool = False) -> bool:
+        """Count received data, and its lines if each is a message; False if it exceeds a limit."""
+        self._bytes += len(data)
+        self._objects += data.count(b"{") + data.count(b"[")
+        self._lines += data.count(b"\n") if has_lines else 0
+        self.exceeds_limits |= (
+            self._bytes > MAX_BYTES or self._lines > MAX_LINES or self._objects > MAX_OBJECTS
+        )
         return not self.exceeds_limits
 
     def about_sign_in(self, name: str) -> str:
