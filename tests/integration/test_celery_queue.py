@@ -24,7 +24,7 @@ from repertory.indexing.job import MAX_ITEMS, Job, QueueName, job_of
 from repertory.indexing.pace import MIN_TEXTS
 from repertory.telemetry.spans import PARENT
 from repertory.values import NAMESPACE
-from repertory_worker.process import WorkerProcess
+from repertory_worker.process import MAX_RETURNS, WorkerProcess
 from repertory_worker.waiting_tasks import waiting_beside
 from tests.support.redis_server import RedisProcess
 
@@ -272,6 +272,28 @@ def test_a_request_of_an_older_release_is_ignored(redis_server: RedisProcess, pa
     parts.writer().begin.assert_not_called()
     worker.begin("0123456789abcdef", None, RECIPE, "tag")
     parts.writer().begin.assert_called_once()
+
+
+def test_a_request_is_renewed_while_it_is_done(redis_server: RedisProcess, parts: Mock) -> None:
+    """Otherwise another worker would do it, too, when a store is slow."""
+    renewed: list[list[str]] = []
+    parts.queue().renew = lambda tags: renewed.append([*tags])
+    worker = WorkerProcess(Mock(), celery_app(redis_server.url), QUEUES)
+    parts.writer().begin.side_effect = lambda *_, **__: worker._renew()
+    worker.begin("0123456789abcdef", None, RECIPE, "tag")
+    worker._renew()
+    assert renewed == [["tag"], []]
+
+
+def test_a_request_of_a_newer_release_is_dropped_at_last(
+    redis_server: RedisProcess, parts: Mock
+) -> None:
+    """It is put back a few times, and is never done."""
+    worker = WorkerProcess(Mock(), celery_app(redis_server.url), QUEUES)
+    for _ in range(MAX_RETURNS):
+        parts.coordination.failures.attempt(f"begin:0123456789abcdef:None:{RECIPE + 1}:returned")
+    worker.begin("0123456789abcdef", None, RECIPE + 1, "tag")
+    parts.writer().begin.assert_not_called()
 
 
 def test_a_foreign_message_is_passed_on_unchanged(broker: Connection) -> None:

@@ -12,6 +12,7 @@ from repertory.backup.work_folder import LOCK, PREFIX
 from repertory.cleaning import GRACE_S, Kind, Unused, find, remove
 from repertory.files import write_atomically
 from repertory.index.edge import EdgeStore
+from repertory.indexing.collection_names import sandbox_key, sandbox_of
 from repertory.one_shot import Repertory
 from repertory.running import announce, the_only_server
 from repertory.search.query import Query
@@ -102,6 +103,21 @@ def test_the_index_of_a_directory_that_is_gone_is_removed(data: Path, project: P
 CONFIG = '[[sources]]\ntype = "skills"\npath = "project/skills"\nname = "mine"\n'
 
 
+def test_the_vectors_of_skill_files_in_a_folder_that_is_gone_are_removed(
+    data: Path, project: Path
+) -> None:
+    """Those of an existing folder stay."""
+    other = make(project.parent / "other")
+    for folder in (project, other):
+        index(folder)
+        with Repertory(settings_of(folder), folder) as repertory:
+            repertory.update_vector("skills/baking/SKILL.md")
+    shutil.rmtree(project)
+    clean(data)
+    sandboxes = {sandbox_of(name) for name in EdgeStore(data).collections()}
+    assert sandboxes == {"", sandbox_key(other)}
+
+
 def test_an_index_that_was_replaced_is_removed(data: Path, project: Path) -> None:
     """Its cached vectors stay, so returning to the old configuration embeds nothing."""
     old = index(project).collection
@@ -145,7 +161,12 @@ def test_parts_in_use_by_a_process_stay(data: Path, project: Path) -> None:
 
 
 def test_an_index_of_an_unknown_directory_stays(data: Path, project: Path) -> None:
-    """Older versions did not store which directory an index belongs to."""
+    """Older versions did not store which directory an index belongs to.
+
+    This holds for an index that was replaced, too.
+    """
+    index(project)
+    write(project / "repertory.toml", CONFIG.replace("project/", ""))
     index(project)
     for file in (data / "workspaces").glob("*.directory.json"):
         file.unlink()

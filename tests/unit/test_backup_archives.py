@@ -321,6 +321,9 @@ CHANGES: dict[str, Callable[[dict[str, bytes], dict[str, Any]], object]] = {
         {NAME.replace("-r3_", "-r999_"): manifest["collections"].pop(NAME)}
     ),
     "is a backup of a team": lambda _, manifest: manifest.update(is_team=True),
+    "a part that no backup has": lambda _, manifest: manifest.update(
+        is_team=True, namespace="another"
+    ),
 }
 
 

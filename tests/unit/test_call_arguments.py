@@ -183,6 +183,7 @@ SLOW = {"pattern": "^(a+)+$"}
         {"properties": {"a": {"pattern": "(?<=a"}}},
         {"properties": {"a": {"pattern": "(?:a{1000}){1000}"}}},
         {"properties": {"a": {"pattern": 5}}},
+        {"patternProperties": {"(?<=b)": {}}, "additionalProperties": False},
         {"$dynamicRef": "#meta", "$dynamicAnchor": "meta"},
     ],
 )

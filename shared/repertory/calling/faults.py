@@ -39,7 +39,7 @@ def _in_words(error: "ValidationError") -> str:
     place = _place(error.absolute_path)
     wanted: Any = error.validator_value
     keyword = str(error.validator)
-    if keyword == "required":
+    if keyword == "required" and isinstance(error.instance, dict):
         missing = [name for name in wanted if name not in error.instance]
         places = [_place([*error.absolute_path, name]) for name in missing[:MAX_FAULTS]]
         return f"{', '.join(places)} must be given"
