@@ -147,9 +147,10 @@ class QoS(kombu_redis.QoS):
     def restore_visible(self, *args: Any, **options: Any) -> None:
         try:
             super().restore_visible(*args, **options)
-        except ResponseError:
+        except ResponseError as error:
             time.sleep(REFUSED_PAUSE_S)  # because Celery reconnects without a pause
-            raise
+            # Kombu does not log this with a traceback every few seconds.
+            raise ConnectionError(str(error)) from error
 
     @override
     def restore_by_tag(

@@ -89,7 +89,6 @@ def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
         # Not needed, because doing a task twice is harmless.
         worker_cancel_long_running_tasks_on_connection_loss=False,
         broker_connection_retry_on_startup=True,
-        broker_connection_max_retries=None,  # for ever
         broker_channel_error_retry=True,  # also while Redis is full and refuses writes
         broker_transport_options={
             # Take from queues in the order of ``QUEUES``, not round-robin.
