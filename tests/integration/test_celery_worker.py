@@ -281,6 +281,17 @@ def test_a_rebuild_that_a_killed_worker_was_starting_is_started_by_another(team:
         until(lambda: team.parts.store.alias(alias) not in (None, before))
 
 
+def test_a_rebuild_whose_message_is_lost_begins_all_the_same(team: Team) -> None:
+    """A worker may be killed between taking the message and storing that it did."""
+    before = team.collection
+    alias = next_alias(team.parts.active, configuration_of(before))
+    team.queue.begin(configuration_of(before), generation_of(before) + 1)
+    with redis.Redis.from_url(team.redis.url) as client:
+        assert client.brpop("repertory:maintenance")
+    with team.worker():
+        until(lambda: team.parts.store.alias(alias) not in (None, before))
+
+
 def test_an_outage_is_visible(team: Team) -> None:
     """Retried jobs are counted all the time, and the worker reports why it waits."""
     with team.worker() as worker:
