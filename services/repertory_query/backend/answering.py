@@ -20,7 +20,7 @@ from repertory_query.backend.service import Service
 from repertory_query.records.metrics import Metrics
 
 MAX_BYTES = 16_000_000  # size of the cache
-CONCURRENCY = 8  # queries of one request, so that other requests are answered, too
+MAX_CONCURRENCY = 8  # queries of one request
 
 
 class EncodedAnswer(NamedTuple):
@@ -121,8 +121,10 @@ class AnsweredSearches:
     async def answers(self, queries: Sequence[Query], caller: Caller) -> list[EncodedAnswer]:
         """The answers to several queries, in their order; see ``answer``."""
         found: list[EncodedAnswer] = []
-        for start in range(0, len(queries), CONCURRENCY):
-            some = queries[start : start + CONCURRENCY]
+        # At most half of the threads, so that other requests are answered, too.
+        concurrency = min(MAX_CONCURRENCY, self.pool.size // 2)
+        for start in range(0, len(queries), concurrency):
+            some = queries[start : start + concurrency]
             found += await asyncio.gather(*(self.answer(query, caller) for query in some))
         return found
 
