@@ -8,6 +8,7 @@ from io import StringIO
 from itertools import accumulate
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ from repertory.sources.source import Problem, Scan, Severity, Trust, error, warn
 from repertory.stats import FailedJob, Jobs, Lengths, Run, Stats, Watch, Worker
 from repertory.trust_requests import Untrusted
 from repertory.values import Values
-from repertory.watch_status import SourceState
+from repertory.watch_status import SILENCE_S, SourceState
 from repertory_admin import terminal
 from repertory_admin.columns import shortened, width_of, widths, wrapped
 from repertory_admin.commands import config
@@ -205,6 +206,19 @@ def test_a_table_breaks_lines_only_at_separators(
     assert {word.removesuffix("…") for word in table.replace("─", "").split()} <= allowed | {""}
     assert max(map(width_of, table.splitlines())) <= columns
     assert "─" * columns not in whole
+
+
+def test_the_statistics_mark_workers_that_do_not_report(drawn: Drawing) -> None:
+    """What a killed worker was doing is over."""
+    ages = {"alive": SILENCE_S / 2, "dead": 2 * SILENCE_S}
+    workers = [
+        Worker(worker=name, at=time.time() - age, busy={"task": name}) for name, age in ages.items()
+    ]
+    stats = msgspec.structs.replace(STATS, workers=workers)
+    text = drawn(lambda: statistics.show(stats, {}, internals=False), 120)
+    assert "task alive" in text
+    assert "does not report" in text
+    assert "task dead" not in text
 
 
 def test_the_statistics_name_the_watch_processes_and_polled_sources(drawn: Drawing) -> None:

@@ -156,7 +156,7 @@ def _show_workers(workers: Sequence[Worker]) -> None:
                 worker.device,
                 f"{worker.jobs:,}",
                 ago(now - worker.at),
-                doing(worker.busy),
+                "does not report" if worker.is_silent else doing(worker.busy),
             )
             for worker in workers
         ],
