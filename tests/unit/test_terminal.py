@@ -208,6 +208,28 @@ def test_a_table_breaks_lines_only_at_separators(
     assert "─" * columns not in whole
 
 
+@pytest.mark.parametrize(
+    ("count", "pending", "failed"),
+    [
+        (0, None, None),
+        (1, "1 item, 1 save waiting, 1 build waiting, 1 job with a worker", "1 job;"),
+        (2, "2 items, 2 saves waiting, 2 builds waiting, 2 jobs with workers", "2 jobs;"),
+    ],
+)
+def test_the_statistics_count_jobs(
+    drawn: Drawing, count: int, pending: str | None, failed: str | None
+) -> None:
+    """Each number agrees with its noun."""
+    queue = Lengths(saves=count, builds=count, taken=count, failed=count)
+    watch = Watch(at=NOW, pending=count)
+    stats = msgspec.structs.replace(STATS, queue=queue, watch=watch)
+    text = drawn(lambda: statistics.show(stats, {}, internals=False), 120)
+    rows = {key: rest.strip() for key, _, rest in (row.partition(" ") for row in text.splitlines())}
+    assert rows.get("pending") == pending
+    assert rows.get("failed", "").startswith(failed or "")
+    assert ("failed" in rows) == bool(failed)
+
+
 def test_the_statistics_mark_workers_that_do_not_report(drawn: Drawing) -> None:
     """What a killed worker was doing is over."""
     ages = {"alive": SILENCE_S / 2, "dead": 2 * SILENCE_S}
