@@ -157,7 +157,7 @@ class QoS(kombu_redis.QoS):
         with self.channel.conn_or_acquire() as client:  # type: ignore[attr-defined]  # not in its stubs
             behind = server_time(client) - time.time()
         # Kombu compares with its own clock.
-        self.visibility_timeout = VISIBILITY_TIMEOUT_S - behind
+        self.visibility_timeout = round(VISIBILITY_TIMEOUT_S - behind)
         try:
             super().restore_visible(*args, **options)
         except ResponseError as error:
