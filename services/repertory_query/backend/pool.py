@@ -28,13 +28,9 @@ class Pool:
         name: The prefix of the threads' names.
         threads: The number of threads.
         max_waiting: The maximum number of waiting calls; the next one is refused.
-
-    Attributes:
-        size: The number of threads.
     """
 
     def __init__(self, name: str, threads: int, max_waiting: int) -> None:
-        self.size = threads
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._room = Semaphore(threads + max_waiting)
 

@@ -105,10 +105,10 @@ def test_a_batch_is_answered_in_order(client: TestClient) -> None:
     assert together["answers"] == alone
 
 
-def test_a_large_batch_leaves_threads_for_others(
+def test_large_batches_leave_threads_for_others(
     server: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its searches may take seconds; a server on one core answers another search meanwhile."""
+    """Their searches may take seconds; a server on one core answers another search meanwhile."""
     monkeypatch.setattr("repertory_query.app.cores", lambda: 1)
     client, gate, search = server.client(), threading.Event(), SearchEngine.search
 
@@ -118,16 +118,16 @@ def test_a_large_batch_leaves_threads_for_others(
         return search(engine, query)
 
     monkeypatch.setattr(SearchEngine, "search", slow)
-    batch = {"queries": [{"q": f"slow {number}"} for number in range(20)]}
-    with ThreadPoolExecutor(1) as thread:
-        waiting = thread.submit(client.post, "/search", json=batch)
+    batches = [{"queries": [{"q": f"slow {one} {n}"} for n in range(20)]} for one in "ab"]
+    with ThreadPoolExecutor(2) as threads:
+        waiting = [threads.submit(client.post, "/search", json=one) for one in batches]
         try:
             for number in range(5):
                 assert client.get(f"/search?q=bread {number}").status_code == 200
-            assert not waiting.done()
+            assert not any(one.done() for one in waiting)
         finally:
             gate.set()
-        assert len(waiting.result().json()["answers"]) == 20
+        assert [len(one.result().json()["answers"]) for one in waiting] == [20, 20]
 
 
 @pytest.mark.parametrize(
