@@ -63,6 +63,7 @@ def create_app(
     rates = rates or Rates(values.requests_per_minute)
     metrics = Metrics(member, is_team=service.parts.is_team)
     searches = Pool("search", THREADS_PER_CORE * cores(), MAX_WAITING_SEARCHES)
+    batches = Pool("batch", THREADS_PER_CORE * cores() // 2, MAX_WAITING_SEARCHES)
     others = Pool("other", 4, MAX_WAITING_OTHERS)  # so that a slow store blocks no search
     calls = Pool("calls", MAX_CALLS, MAX_WAITING_OTHERS)
     audit = Audit(settings, service.workspace.directory)
@@ -70,7 +71,7 @@ def create_app(
     pools = {Work.SEARCH: searches, Work.READ: others, Work.CALL: calls}
     defaults = Defaults(settings, service.workspace.directory)
     mcp = McpEndpoints(service, defaults, audit, usage, pools)
-    answers = AnsweredSearches(service, searches, metrics)
+    answers = AnsweredSearches(service, searches, batches, metrics)
     keys = keys_of(settings, service.workspace.directory)
     access = Access(keys, values.host, owner, people_of(values), values.public_url)
     operations = api.routes(service, answers, others, calls, access, defaults, metrics)

@@ -1,6 +1,7 @@
 """Statistics of an index, in the same format for one-shot commands and servers."""
 
 import contextlib
+import time
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -8,7 +9,7 @@ import msgspec
 
 from repertory.coordination.lease import Holder
 from repertory.sources.source import Problem, Severity
-from repertory.watch_status import Building, SaveTimes, SourceState, UnusedIndex
+from repertory.watch_status import SILENCE_S, Building, SaveTimes, SourceState, UnusedIndex
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -63,6 +64,11 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     jobs: int = 0
     items: int = 0
     error: str = ""
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it has not reported for a while, because it ended or cannot reach Redis."""
+        return time.time() - self.at > SILENCE_S
 
 
 def workers_of(reports: Mapping[str, Mapping[str, Any]]) -> list[Worker]:

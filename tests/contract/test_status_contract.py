@@ -16,6 +16,8 @@ from repertory.coordination.status import (
     StatusBoard,
 )
 from repertory.errors import StoreError
+from repertory.live_search.watch_reports import WatchReports
+from repertory.watch_status import SILENCE_S, WatchStatus, report_watch
 from tests.support.builders import DEEP_JSON
 from tests.support.redis_server import RedisProcess
 
@@ -61,6 +63,22 @@ def test_a_report_replaces_the_previous_one(status: StatusBoard, now: SimpleName
     assert found == {"watch": {"sources": [], "„": "ü"}, "worker:host:1": {}}
     expected = {"watch": now.time, "worker:host:1": now.time - 100}
     assert times == pytest.approx(expected, abs=CLOSE_S)
+
+
+def test_a_watch_service_that_stopped_is_missed(status: StatusBoard, now: SimpleNamespace) -> None:
+    """Reading its last report again is no sign of life; the next report is one."""
+    reports = WatchReports(status, is_shared=True, clock=lambda: now.time)
+
+    def is_missed_after(seconds: float) -> bool:
+        advance(status, now, seconds)
+        reports.read("", is_served=True)
+        return reports.known.is_silent
+
+    for _ in range(2):
+        report_watch(status, WatchStatus())
+        assert not is_missed_after(0)
+        assert not is_missed_after(SILENCE_S / 2)
+        assert is_missed_after(SILENCE_S)
 
 
 def test_old_reports_are_forgotten(status: StatusBoard, now: SimpleNamespace) -> None:

@@ -5,11 +5,13 @@ import itertools
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
+from kombu import Connection
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.views import RECIPE
@@ -27,6 +29,7 @@ from repertory.indexing.collection_names import (
 from repertory.indexing.job import Job, QueueName
 from repertory.settings import load
 from repertory_worker.app import run
+from repertory_worker.consumer import RETRY_INTERVAL_S, Consumer
 from repertory_worker.process import MAX_RETURNS
 from tests.support.model_folders import write_model
 from tests.support.qdrant import QdrantProcess
@@ -278,6 +281,17 @@ def test_a_rebuild_that_a_killed_worker_was_starting_is_started_by_another(team:
         until(lambda: team.parts.store.alias(alias) not in (None, before))
 
 
+def test_a_rebuild_whose_message_is_lost_begins_all_the_same(team: Team) -> None:
+    """A worker may be killed between taking the message and storing that it did."""
+    before = team.collection
+    alias = next_alias(team.parts.active, configuration_of(before))
+    team.queue.begin(configuration_of(before), generation_of(before) + 1)
+    with redis.Redis.from_url(team.redis.url) as client:
+        assert client.brpop("repertory:maintenance")
+    with team.worker():
+        until(lambda: team.parts.store.alias(alias) not in (None, before))
+
+
 def test_an_outage_is_visible(team: Team) -> None:
     """Retried jobs are counted all the time, and the worker reports why it waits."""
     with team.worker() as worker:
@@ -400,12 +414,62 @@ def test_a_worker_survives_a_full_redis(team: Team, *, runs: bool) -> None:
             client.config_set("maxmemory", 1)
             try:
                 os.killpg(worker.pid, signal.SIGCONT) if runs else worker.start()
-                until(lambda: "used memory > 'maxmemory'" in worker.log.read_text("utf-8"))
+                (said,) = worker.wait_for("queue_unavailable")
+                assert "used memory > 'maxmemory'" in said["error"]
             finally:
                 client.config_set("maxmemory", 0)
         team.submit("b")
         team.wait_until_indexed("b")
         assert worker.terminate() == 0
+        assert len(worker.events("queue_available")) == 1
+
+
+def test_a_full_redis_causes_no_tracebacks_of_a_worker_that_waits(team: Team) -> None:
+    """Kombu checks for old messages at intervals, for which it sets a key."""
+    with team.worker(lease=SHORT) as worker, redis.Redis.from_url(team.redis.url) as client:
+        client.config_set("maxmemory", 1)
+        try:
+            refused = client.info("errorstats")["errorstat_OOM"]["count"] + 10
+            until(lambda: client.info("errorstats")["errorstat_OOM"]["count"] >= refused)
+        finally:
+            client.config_set("maxmemory", 0)
+        team.submit("a")
+        team.wait_until_indexed("a")
+        assert "Traceback" not in worker.log.read_text("utf-8")
+
+
+def test_a_worker_tries_to_connect_at_short_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in a long outage, so that saves need not wait long after it."""
+    pauses: list[float] = []
+    monkeypatch.setattr("kombu.utils.functional.sleep", pauses.append)
+    attempts = 20
+
+    def attempt() -> None:
+        nonlocal attempts
+        attempts -= 1
+        if attempts:
+            raise OSError
+
+    with Connection("redis://") as connection:
+        monkeypatch.setattr(connection, "_connection_factory", attempt)
+        Consumer.__new__(Consumer).ensure_connected(connection)
+    assert sum(pauses) == 19 * RETRY_INTERVAL_S
+
+
+def test_each_reason_of_an_outage_of_redis_is_logged_once(team: Team) -> None:
+    """The worker also says when it takes messages again."""
+    with team.worker() as worker:
+        team.redis.kill()
+        worker.wait_for("queue_unavailable")
+        time.sleep(3 * RETRY_INTERVAL_S)  # several attempts
+        team.redis.restart()
+        worker.wait_for("queue_available")
+        team.submit("a")
+        team.wait_until_indexed("a")
+        said = [one["error"] for one in worker.events("queue_unavailable")]
+        assert len(said) == len(set(said)) > 0
+        log = worker.log.read_text("utf-8")
+        assert not any(line in log for line in ("Trying", "CPendingDeprecationWarning"))
 
 
 def test_a_worker_survives_a_restart_of_redis(team: Team) -> None:

@@ -143,17 +143,26 @@ def test_a_queue_that_stays_full_is_logged_once_a_minute(
     assert len(logged) == 2
 
 
-def test_the_queue_does_not_grow_with_each_save_of_an_item(team: SteeredTeam) -> None:
+@pytest.mark.parametrize("collections", [1, 2], ids=["no build", "a build"])
+def test_the_queue_does_not_grow_with_each_save_of_an_item(
+    team: SteeredTeam, collections: int
+) -> None:
     """While no worker runs, some versions of an item wait; then the newest is written."""
     (folder,) = team.folders
+    if collections == 2:
+        team.work()
+        team.rebuild()
+    before = team.active
 
     def save() -> None:
         folder.write("a", f"At {team.time}")
         team.coordinator.observe(scan_source(folder))
 
     team.wait(100, save)
-    assert len(team.queue.jobs) == MAX_VERSIONS
+    assert team.sent("team/a") == MAX_VERSIONS * collections
+    assert team.active == before
     team.work()
+    assert (team.active != before) == (collections == 2)
     assert team.hashes() == {"team/a": folder.items["a"].metadata_hash()}
 
 

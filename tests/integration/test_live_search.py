@@ -1,6 +1,7 @@
 """A query process follows its index, and keeps answering while another index replaces it."""
 
 import threading
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -136,6 +137,32 @@ def test_an_outdated_keyword_index_is_not_stored(
     later.refresh()
     assert found(later) == team.hashes()
     later.close()
+
+
+@pytest.mark.parametrize(
+    ("part", "place"), [("vectors", "store.alias"), ("deltas", "coordination.deltas.since")]
+)
+def test_each_outage_is_logged_once(
+    team: SteeredTeam,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    part: str,
+    place: str,
+) -> None:
+    """An operator reads later why searches answered by words only, or found changes late."""
+    live = live_of(team, is_shared=True)
+    live.refresh()
+    owner, method = place.rsplit(".", 1)
+    with caplog.at_level("INFO", "repertory"):
+        with monkeypatch.context() as patch:
+            patch.setattr(attrgetter(owner)(team), method, fails)
+            for _ in range(3):
+                live.refresh()
+        for _ in range(2):
+            live.refresh()
+    logged = [(one.message, vars(one).get("part")) for one in caplog.records]
+    assert [one for one in logged if one[1]] == [("part_lost", part), ("part_regained", part)]
+    live.close()
 
 
 def test_visibility_is_followed_while_the_store_is_unavailable(

@@ -1,5 +1,6 @@
 """Messages that a worker took but cannot acknowledge, because it or its Redis ends."""
 
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -41,11 +42,13 @@ def test_a_message_that_cannot_be_acknowledged_blocks_no_other(end: Callable[[An
         server.stop()
 
 
-def test_a_message_returns_soon_if_its_worker_ends_at_once(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("others", [-3_600.0, 0.0, 3_600.0])
+@pytest.mark.parametrize(("lease", "returned"), [(-1.0, 1), (20.0, 0)])
+def test_a_message_returns_once_its_lease_has_ended(
+    monkeypatch: pytest.MonkeyPatch, lease: float, returned: int, others: float
 ) -> None:
-    """Taking a message sets its first lease, instead of the long visibility timeout."""
-    monkeypatch.setattr("repertory.indexing.celery_queue.LEASE_S", -1.0)
+    """Taking it sets its first lease, even if the clock of another worker is wrong."""
+    monkeypatch.setattr("repertory.indexing.celery_queue.LEASE_S", lease)
     with (
         RedisProcess() as server,
         Connection(
@@ -61,6 +64,10 @@ def test_a_message_returns_soon_if_its_worker_ends_at_once(
             _raw={"headers": {}, "properties": {"delivery_info": {}}},
         )
         channel.qos.append(message, "tag")
+        there = time.time() + others
+        monkeypatch.setattr("time.time", lambda: there)
+        monkeypatch.setattr("kombu.transport.redis.time", lambda: there)
         channel.qos.restore_visible()
-        assert client.llen("q") == 1
+        assert client.llen("q") == returned
+        channel.qos.ack("tag")  # or closing would return it
         channel._disconnect_pools()  # kombu would do so only at exit

@@ -8,6 +8,7 @@ from io import StringIO
 from itertools import accumulate
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ from repertory.sources.source import Problem, Scan, Severity, Trust, error, warn
 from repertory.stats import FailedJob, Jobs, Lengths, Run, Stats, Watch, Worker
 from repertory.trust_requests import Untrusted
 from repertory.values import Values
-from repertory.watch_status import SourceState
+from repertory.watch_status import SILENCE_S, SourceState
 from repertory_admin import terminal
 from repertory_admin.columns import shortened, width_of, widths, wrapped
 from repertory_admin.commands import config
@@ -207,6 +208,41 @@ def test_a_table_breaks_lines_only_at_separators(
     assert {word.removesuffix("…") for word in table.replace("─", "").split()} <= allowed | {""}
     assert max(map(width_of, table.splitlines())) <= columns
     assert "─" * columns not in whole
+
+
+@pytest.mark.parametrize(
+    ("count", "pending", "failed"),
+    [
+        (0, None, None),
+        (1, "1 item, 1 save waiting, 1 build waiting, 1 job with a worker", "1 job;"),
+        (2, "2 items, 2 saves waiting, 2 builds waiting, 2 jobs with workers", "2 jobs;"),
+    ],
+)
+def test_the_statistics_count_jobs(
+    drawn: Drawing, count: int, pending: str | None, failed: str | None
+) -> None:
+    """Each number agrees with its noun."""
+    queue = Lengths(saves=count, builds=count, taken=count, failed=count)
+    watch = Watch(at=NOW, pending=count)
+    stats = msgspec.structs.replace(STATS, queue=queue, watch=watch)
+    text = drawn(lambda: statistics.show(stats, {}, internals=False), 120)
+    rows = {key: rest.strip() for key, _, rest in (row.partition(" ") for row in text.splitlines())}
+    assert rows.get("pending") == pending
+    assert rows.get("failed", "").startswith(failed or "")
+    assert ("failed" in rows) == bool(failed)
+
+
+def test_the_statistics_mark_workers_that_do_not_report(drawn: Drawing) -> None:
+    """What a killed worker was doing is over."""
+    ages = {"alive": SILENCE_S / 2, "dead": 2 * SILENCE_S}
+    workers = [
+        Worker(worker=name, at=time.time() - age, busy={"task": name}) for name, age in ages.items()
+    ]
+    stats = msgspec.structs.replace(STATS, workers=workers)
+    text = drawn(lambda: statistics.show(stats, {}, internals=False), 120)
+    assert "task alive" in text
+    assert "does not report" in text
+    assert "task dead" not in text
 
 
 def test_the_statistics_name_the_watch_processes_and_polled_sources(drawn: Drawing) -> None:

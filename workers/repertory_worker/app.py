@@ -25,6 +25,7 @@ from repertory.indexing.celery_queue import (
 from repertory.indexing.job import QueueName
 from repertory.settings import Settings
 from repertory.telemetry import spans
+from repertory_worker.consumer import Consumer
 from repertory_worker.messages import Transport
 from repertory_worker.process import WorkerProcess
 
@@ -57,10 +58,11 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
     app = celery_app(redis_url, namespace)
     app.conf.broker_transport = Transport
     _register(app, settings, queues)
-    logging.getLogger("celery.app.trace").setLevel(logging.ERROR)  # it repeats ``task_returned``
-    # Celery warns about an intended setting each time the connection to Redis is lost.
-    warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
+    # These repeat ``task_returned`` and ``queue_unavailable``.
+    for name in ("celery.app.trace", "celery.worker.consumer.consumer"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     worker = app.Worker(
+        consumer_cls=Consumer,
         concurrency=concurrency,
         queues=[redis_key(queue, namespace) for queue in queues],
         without_gossip=True,
@@ -68,6 +70,9 @@ def run(settings: Settings, *, concurrency: int = 1, only: Sequence[str] = QUEUE
         without_heartbeat=True,
         quiet=True,
     )
+    # Celery warns about an intended setting each time the connection to Redis is lost. Creating the
+    # worker shows such warnings.
+    warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
     worker.start()
     if worker.exitcode:  # ``start`` returns even after an error
         raise SystemExit(worker.exitcode)

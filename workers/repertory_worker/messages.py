@@ -19,7 +19,14 @@ from kombu.utils.json import dumps
 from redis import Redis, RedisError, ResponseError
 from typing_extensions import override
 
-from repertory.indexing.celery_queue import BEGIN, KEEP_KEYWORDS, WRITE, renewed_at
+from repertory.indexing.celery_queue import (
+    BEGIN,
+    KEEP_KEYWORDS,
+    VISIBILITY_TIMEOUT_S,
+    WRITE,
+    renewed_at,
+    server_time,
+)
 
 TASKS = frozenset({WRITE, BEGIN, KEEP_KEYWORDS})
 COMPRESSIONS = frozenset({None, "application/x-gzip"})
@@ -122,8 +129,10 @@ class QoS(kombu_redis.QoS):
         """Record a taken message like Kombu, but renewed, as its worker may be killed at once."""
         place = message.delivery_info
         stored = dumps([message._raw, place["exchange"], place["routing_key"]])
+        with self.channel.conn_or_acquire() as client:  # type: ignore[attr-defined]  # not in its stubs
+            times = {delivery_tag: renewed_at(client)}
         with self.pipe_or_acquire() as pipe:
-            pipe.zadd(self.unacked_index_key, {delivery_tag: renewed_at()})
+            pipe.zadd(self.unacked_index_key, times)
             pipe.hset(self.unacked_key, delivery_tag, stored).execute()
         virtual.QoS.append(self, message, delivery_tag)
 
@@ -145,11 +154,16 @@ class QoS(kombu_redis.QoS):
 
     @override
     def restore_visible(self, *args: Any, **options: Any) -> None:
+        with self.channel.conn_or_acquire() as client:  # type: ignore[attr-defined]  # not in its stubs
+            behind = server_time(client) - time.time()
+        # Kombu compares with its own clock.
+        self.visibility_timeout = round(VISIBILITY_TIMEOUT_S - behind)
         try:
             super().restore_visible(*args, **options)
-        except ResponseError:
+        except ResponseError as error:
             time.sleep(REFUSED_PAUSE_S)  # because Celery reconnects without a pause
-            raise
+            # Kombu does not log this with a traceback every few seconds.
+            raise ConnectionError(str(error)) from error
 
     @override
     def restore_by_tag(

@@ -80,18 +80,17 @@ def _jobs(stats: Stats) -> dict[str, str]:
     """The pending and the failed jobs; empty for callers who may not see them."""
     if stats.watch and stats.watch.pending is None:
         return {}
-    pending = {
-        "items": stats.watch.pending if stats.watch else 0,
-        "saves waiting": stats.queue.saves,
-        "builds waiting": stats.queue.builds,
-        "jobs with workers": stats.queue.taken,
-    }
-    failed = stats.queue.failed
+    queue = stats.queue
+    pending = (
+        (stats.watch.pending if stats.watch else 0, "item", "items"),
+        (queue.saves, "save waiting", "saves waiting"),
+        (queue.builds, "build waiting", "builds waiting"),
+        (queue.taken, "job with a worker", "jobs with workers"),
+    )
+    failed = _counted(queue.failed, "job", "jobs")
     return {
-        "pending": ", ".join(
-            f"{_number(count)} {name}" for name, count in pending.items() if count != 0
-        ),
-        "failed": f"{_number(failed)} jobs; see `repertory queue list`" if failed != 0 else "",
+        "pending": ", ".join(_counted(*one) for one in pending if one[0] != 0),
+        "failed": f"{failed}; see `repertory queue list`" if queue.failed != 0 else "",
     }
 
 
@@ -156,7 +155,7 @@ def _show_workers(workers: Sequence[Worker]) -> None:
                 worker.device,
                 f"{worker.jobs:,}",
                 ago(now - worker.at),
-                doing(worker.busy),
+                "does not report" if worker.is_silent else doing(worker.busy),
             )
             for worker in workers
         ],
@@ -164,5 +163,5 @@ def _show_workers(workers: Sequence[Worker]) -> None:
     )
 
 
-def _number(count: int | None) -> str:
-    return "an unknown number of" if count is None else f"{count:,}"
+def _counted(count: int | None, one: str, many: str) -> str:
+    return f"an unknown number of {many}" if count is None else counted(count, one, many)

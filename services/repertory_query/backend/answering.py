@@ -20,7 +20,7 @@ from repertory_query.backend.service import Service
 from repertory_query.records.metrics import Metrics
 
 MAX_BYTES = 16_000_000  # size of the cache
-CONCURRENCY = 8  # queries of one request, so that other requests are answered, too
+CONCURRENCY = 8  # queries of one request, so that other such requests are answered, too
 
 
 class EncodedAnswer(NamedTuple):
@@ -64,13 +64,20 @@ def _size(one: EncodedAnswer) -> int:
 class AnsweredSearches:
     """Answers queries from the cache or on a thread.
 
+    Args:
+        service: Searches.
+        pool: The threads for requests with one query.
+        batches: The threads for requests with several, which delay those with one less.
+        metrics: Counts the searches.
+
     Attributes:
-        pool: The threads.
+        pool: The threads for requests with one query.
     """
 
-    def __init__(self, service: Service, pool: Pool, metrics: Metrics) -> None:
+    def __init__(self, service: Service, pool: Pool, batches: Pool, metrics: Metrics) -> None:
         self._service = service
         self.pool = pool
+        self._batches = batches
         self._metrics = metrics
         self._cache = AnswerCache()
 
@@ -82,8 +89,11 @@ class AnsweredSearches:
             UsageError: The query is invalid.
             StoreError: Nothing can be searched now.
         """
+        return await self._answer(query, caller, self.pool)
+
+    async def _answer(self, query: Query, caller: Caller, pool: Pool) -> EncodedAnswer:
         if not self._service.is_ready:  # the cache needs an engine
-            await self.pool.run(self._service.await_first_index)
+            await pool.run(self._service.await_first_index)
         engine = self._service.engine
         backend = visible_to(caller, self._service)
         key = query, visibility(caller, self._service)
@@ -97,7 +107,7 @@ class AnsweredSearches:
             answer = backend.search(query)
             return EncodedAnswer(answer, msgspec.json.encode(answer))
 
-        found = await self.pool.run(search)
+        found = await pool.run(search)
         self._metrics.search(found.answer.mode)
         is_current = engine is self._service.engine  # else it would evict newer answers
         if is_current and not found.answer.degraded:  # the other arm may soon be back
@@ -123,7 +133,9 @@ class AnsweredSearches:
         found: list[EncodedAnswer] = []
         for start in range(0, len(queries), CONCURRENCY):
             some = queries[start : start + CONCURRENCY]
-            found += await asyncio.gather(*(self.answer(query, caller) for query in some))
+            found += await asyncio.gather(
+                *(self._answer(query, caller, self._batches) for query in some)
+            )
         return found
 
     async def explanation(self, query: Query, item: str, caller: Caller) -> Explanation:

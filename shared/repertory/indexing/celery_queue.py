@@ -4,7 +4,6 @@ Tasks are called by name, so this module does not need the workers' code.
 """
 
 import json
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +11,7 @@ from urllib.parse import urlsplit
 from celery import Celery
 from kombu import Queue
 from kombu.exceptions import OperationalError
-from redis import ConnectionError  # noqa: A004 - the client's, which ``translated`` knows
+from redis import ConnectionError, Redis  # noqa: A004 - the client's, which ``translated`` knows
 from redis.connection import parse_url
 from typing_extensions import override
 
@@ -40,7 +39,7 @@ TASK_TIMEOUT_S = 600.0  # a first task may have to download the model
 # any delay, or another worker would get the same message in the meantime.
 VISIBILITY_TIMEOUT_S = 1_800
 # A worker renews its messages, first when it takes them. So the messages of a killed worker are
-# delivered again after this time. The clocks of workers must differ by less.
+# delivered again after this time.
 LEASE_S = 20.0
 RESTORE_INTERVAL_S = 5.0  # between two checks for such messages
 
@@ -53,13 +52,19 @@ def redis_key(queue: str, namespace: str = NAMESPACE) -> str:
     return f"{namespace}:{queue}"
 
 
-def renewed_at() -> float:
+def server_time(client: Redis) -> float:
+    """The time of the Redis server in Unix seconds, because the workers' clocks may differ."""
+    seconds, microseconds = client.time()
+    return float(seconds + microseconds / 1_000_000)
+
+
+def renewed_at(client: Redis) -> float:
     """The time to store for a message that is renewed now.
 
     Kombu takes it for the time of delivery, and delivers the message again ``VISIBILITY_TIMEOUT_S``
     later, which is ``LEASE_S`` from now.
     """
-    return time.time() - VISIBILITY_TIMEOUT_S + LEASE_S
+    return server_time(client) - VISIBILITY_TIMEOUT_S + LEASE_S
 
 
 def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
@@ -89,7 +94,6 @@ def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
         # Not needed, because doing a task twice is harmless.
         worker_cancel_long_running_tasks_on_connection_loss=False,
         broker_connection_retry_on_startup=True,
-        broker_connection_max_retries=None,  # for ever
         broker_channel_error_retry=True,  # also while Redis is full and refuses writes
         broker_transport_options={
             # Take from queues in the order of ``QUEUES``, not round-robin.
@@ -152,7 +156,10 @@ class CeleryQueue(JobQueue):
             raise StoreError(
                 f"No worker takes requests, so {waiting} of them wait; start `repertory worker`."
             )
-        self._send(BEGIN, MAINTENANCE, configuration, generation, RECIPE)
+        # A worker that is killed as it takes a message loses it. A rebuild is requested only once,
+        # so its message is sent twice; the second one finds the collection.
+        for _ in range(1 if generation is None else 2):
+            self._send(BEGIN, MAINTENANCE, configuration, generation, RECIPE)
 
     @override
     def keep_keywords(self, collection: str) -> None:
@@ -176,9 +183,11 @@ class CeleryQueue(JobQueue):
         Args:
             tags: Their delivery tags. Unknown tags are ignored.
         """
-        if times := dict.fromkeys(tags, renewed_at()):
+        if renewed := [*tags]:
+            client = self._redis.client
             with self._redis.translated():
-                self._redis.client.zadd(self._redis.key(_UNACKED_INDEX), times, xx=True)
+                times = dict.fromkeys(renewed, renewed_at(client))
+                client.zadd(self._redis.key(_UNACKED_INDEX), times, xx=True)
 
     def _length(self, queue: str) -> int:
         with self._redis.translated():

@@ -278,8 +278,7 @@ class Coordinator:
             self._ledgers.reread_unclear(now - LOST_AFTER_S)
         self._compare_due()
         for ledger in self._ledgers:
-            saves = ledger.next_saves(MAX_PENDING, holds=not self._generations.is_building)
-            self._send(ledger, saves, QueueName.SAVES, now)
+            self._send(ledger, ledger.next_saves(MAX_PENDING), QueueName.SAVES, now)
             self._send(ledger, ledger.next_batch(MAX_PENDING), QueueName.BUILDS, now)
         self._publish(now)
         if is_due:
@@ -407,7 +406,8 @@ class Coordinator:
         if not self._ledgers.compare_finally(ledger, now):
             return False
         changes = self._changes(ledger, self._scans.items, ledger.states)
-        if changes.written or changes.removed:
+        differing = [*(item.id for item in changes.written), *changes.removed]
+        if not all(map(ledger.is_held, differing)):
             return False  # the next tick sends the changes
         if missing := self._missing(ledger):
             ledger.queue(missing, compared=[item.id for item in missing])

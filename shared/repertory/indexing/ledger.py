@@ -153,18 +153,14 @@ class Ledger:
             self._backlog |= written
         self._new.update(item.id for item in items if item.id not in self.states)
 
-    def next_saves(self, window: int, *, holds: bool = False) -> Batch:
+    def next_saves(self, window: int) -> Batch:
         """The next waiting saves, so that at most ``window + MAX_SAVED`` items are pending.
 
         They wait until ``send``. Removals of large changes come after the saves, because items that
-        must be embedded may be pending for minutes.
-
-        Args:
-            window: The number of items.
-            holds: Whether to leave out items of which ``MAX_VERSIONS`` are pending. Otherwise the
-                queue would grow with each save while no worker runs.
+        must be embedded may be pending for minutes. Held items are left out, or the queue would
+        grow with each save while no worker runs.
         """
-        saved = (one for one in self._saved.items() if not holds or self._may_send(one[0]))
+        saved = (one for one in self._saved.items() if not self.is_held(one[0]))
         removals = takewhile(lambda one: one[1] is None, self._backlog.items())
         return _first(chain(saved, removals), window + MAX_SAVED - len(self.pending))
 
@@ -291,12 +287,17 @@ class Ledger:
 
     @property
     def waits(self) -> bool:
-        """Whether items wait to be sent."""
-        return bool(self._saved or self._backlog)
+        """Whether items wait to be sent that are not held."""
+        return bool(self._backlog) or not all(map(self.is_held, self._saved))
+
+    def is_held(self, item: str) -> bool:
+        """Whether a waiting save is held until one of its ``MAX_VERSIONS`` pending ones is done."""
+        return item in self._saved and len(self._superseded.get(item, ())) + 1 >= MAX_VERSIONS
 
     def is_pending_since(self, time: float) -> bool:
-        """Whether any pending item was first sent at or before a time."""
-        return any(sent.since <= time for sent in self.pending.values())
+        """Whether any pending version of an item was first sent at or before a time."""
+        older = (one.values() for one in self._superseded.values())
+        return any(sent.since <= time for sent in chain(self.pending.values(), *older))
 
     @property
     def has_backlog(self) -> bool:
@@ -373,9 +374,6 @@ class Ledger:
             sent = sent._replace(since=lost.since)
         self.counts[sent.change] += 1
         self.pending[item] = sent
-
-    def _may_send(self, item: str) -> bool:
-        return len(self._superseded.get(item, ())) + 1 < MAX_VERSIONS
 
     def _forget(self, item: str, revision: int) -> None:
         """Forget the versions of a pending item up to a revision, whose jobs are done or lost."""

@@ -244,7 +244,7 @@ class LiveSearch:
                 self._missing["index"] = NOTHING_INDEXED
             elif name is not None and name != self._searched:
                 self._open(name)
-            is_changed = self._missing.pop("vectors", None) is not None
+            is_changed = self._regain("vectors")
         except StoreError as error:
             if self._index is None:
                 self._missing["index"] = str(error)
@@ -276,8 +276,21 @@ class LiveSearch:
         if name not in (None, self._searched):
             _log.warning("index_not_opened", extra={"collection": name, "error": error})
             return False
-        is_new = "vectors" not in self._missing
-        self._missing.setdefault("vectors", error)
+        return self._lose("vectors", error)
+
+    def _lose(self, part: str, error: str) -> bool:
+        """Record and log that a part of the search is missing, and return whether this is new."""
+        is_new = part not in self._missing
+        self._missing[part] = error
+        if is_new:
+            _log.warning("part_lost", extra={"part": part, "error": error})
+        return is_new
+
+    def _regain(self, part: str) -> bool:
+        """Record and log that a part is no longer missing, and return whether this is new."""
+        is_new = self._missing.pop(part, None) is not None
+        if is_new:
+            _log.info("part_regained", extra={"part": part})
         return is_new
 
     def _open(self, name: str) -> None:
@@ -318,9 +331,9 @@ class LiveSearch:
         """Apply the deltas. Without them, the verification finds changes."""
         try:
             index.feed.advance(wait)
-            self._missing.pop("deltas", None)
+            self._regain("deltas")
         except StoreError as error:
-            self._missing["deltas"] = f"Changes are found later than usual: {error}"
+            self._lose("deltas", f"Changes are found later than usual: {error}")
             self._stopping.wait(wait)
         if not self._use_new_index():
             index.return_memory()

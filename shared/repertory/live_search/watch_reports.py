@@ -12,6 +12,10 @@ from repertory.indexing.collection_names import configuration_of
 from repertory.live_search.known_sources import KnownSources
 from repertory.watch_status import SILENCE_S, SaveTimes, WatchStatus, watch_status
 
+# The time of a report changes a little with each read, since it is converted from the clock of
+# Redis. New reports come every few seconds.
+JITTER_S = 0.5
+
 
 class WatchReports:
     """Follows the reports of the watch service. An unreadable report changes nothing.
@@ -56,7 +60,7 @@ class WatchReports:
         before, watch = self.known, self._report()
         known = before
         if watch is not None:
-            if watch.at != self._latest:
+            if abs(watch.at - self._latest) > JITTER_S:
                 self._latest, self._seen_at = watch.at, self._clock()
             known = self._after(watch, configuration_of(collection), is_served=is_served)
         silence = self._clock() - self._seen_at

@@ -2,7 +2,9 @@
 
 import json
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from repertory_query.app import create_app
 from repertory_query.backend.service import Service
 from tests.support.builders import write_skill
 from tests.support.query_service import RunningService, metrics, problem
+from tests.support.waiting import TIMEOUT_S
 
 JSON = {"Content-Type": "application/json"}
 
@@ -100,6 +103,31 @@ def test_a_batch_is_answered_in_order(client: TestClient) -> None:
     together = client.post("/search", json={"queries": [{"q": word} for word in words]}).json()
     alone = [client.get("/search", params={"q": word}).json() for word in words]
     assert together["answers"] == alone
+
+
+def test_large_batches_leave_threads_for_others(
+    server: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their searches may take seconds; a server on one core answers another search meanwhile."""
+    monkeypatch.setattr("repertory_query.app.cores", lambda: 1)
+    client, gate, search = server.client(), threading.Event(), SearchEngine.search
+
+    def slow(engine: SearchEngine, query: Query) -> Answer:
+        if query.text.startswith("slow"):
+            assert gate.wait(TIMEOUT_S)
+        return search(engine, query)
+
+    monkeypatch.setattr(SearchEngine, "search", slow)
+    batches = [{"queries": [{"q": f"slow {one} {n}"} for n in range(20)]} for one in "ab"]
+    with ThreadPoolExecutor(2) as threads:
+        waiting = [threads.submit(client.post, "/search", json=one) for one in batches]
+        try:
+            for number in range(5):
+                assert client.get(f"/search?q=bread {number}").status_code == 200
+            assert not any(one.done() for one in waiting)
+        finally:
+            gate.set()
+        assert [len(one.result().json()["answers"]) for one in waiting] == [20, 20]
 
 
 @pytest.mark.parametrize(
