@@ -10,11 +10,13 @@ from filelock import FileLock
 
 from repertory.backup.work_folder import LOCK, PREFIX
 from repertory.cleaning import GRACE_S, Kind, Unused, find, remove
+from repertory.embedding.digests import state_name
+from repertory.embedding.model_files import WEIGHTS, Format
 from repertory.files import write_atomically
 from repertory.index.edge import EdgeStore
 from repertory.indexing.collection_names import sandbox_key, sandbox_of
 from repertory.one_shot import Repertory
-from repertory.running import announce, the_only_server
+from repertory.running import announce, lock_of, the_only_server
 from repertory.search.query import Query
 from repertory.settings import Settings
 from repertory.stats import Stats
@@ -160,6 +162,20 @@ def test_parts_in_use_by_a_process_stay(data: Path, project: Path) -> None:
     assert clean(data) == {Kind.INDEX, Kind.NOTES}
 
 
+def test_parts_that_a_process_uses_by_now_stay(data: Path) -> None:
+    """A server may start, or a command make a collection, after the list was shown."""
+    note = write(data / "servers" / "0123456789abcdef.json", "{}")
+    (started,) = find(data, later())
+    made = write(data / "collections" / ".new-x" / "segment", "of a new collection").parent
+    with FileLock(lock_of(note)), FileLock(data / "collections" / "x.lock"):
+        assert remove(data, [started]) == []
+        (half,) = find(data, later())
+        assert (half.paths, half.is_busy) == ((made,), True)
+        assert remove(data, [half]) == []
+    assert (note.exists(), made.exists()) == (True, True)
+    assert clean(data) == {Kind.SERVER, Kind.LEFTOVER}
+
+
 def test_an_index_of_an_unknown_directory_stays(data: Path, project: Path) -> None:
     """Older versions did not store which directory an index belongs to.
 
@@ -237,3 +253,13 @@ def test_an_optimised_model_without_its_weights_is_removed(data: Path, project: 
     weights.unlink()
     assert clean(data) == {Kind.GRAPH}
     assert [old.exists(), source.exists(), used.exists()] == [False, False, True]
+
+
+def test_an_optimised_model_of_downloaded_weights_stays(data: Path) -> None:
+    """The data directory itself has the weights."""
+    weights = write(data / "models" / "some" / WEIGHTS[Format.ONNX][0], "weights")
+    graph = f"{state_name(weights)}-x86_64-1.0.ort"
+    write(data / "models" / "optimised" / graph, "graph")
+    assert clean(data) == set()
+    weights.unlink()
+    assert clean(data) == {Kind.GRAPH}

@@ -201,7 +201,7 @@ def test_a_query_typed_on_a_page_is_one_search(store: UsageStore) -> None:
     usage = UsageRecorder(store, now=lambda: now)
     for query, is_typed in (("no", True), ("notes", True), ("mail", True), ("mail", False)):
         usage.searched("owner", answer(query), 0.0, is_typed=is_typed)
-    usage.searched("owner", answer("mail it"), 0.0, is_typed=True)  # begins anew
+    usage.searched("owner", answer("mail it"), 0.0, is_typed=True)  # the first one of another text
     usage.searched("key:ci", answer("mail it"), 0.0, is_typed=True)
     now += 60
     usage.searched("owner", answer("mails"), 0.0, is_typed=True)
