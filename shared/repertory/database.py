@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from repertory.errors import StoreError
-from repertory.files import PRIVATE, make_private, unwritable
+from repertory.files import PRIVATE, is_there, make_private, unwritable
 
 TIMEOUT_S = 10.0  # for another process that writes
 
@@ -42,7 +42,7 @@ class Database:
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection, to an empty database if there is no file; uncommitted changes are lost."""
         with self.translated():
-            place = self._path if self._path.exists() else ":memory:"
+            place = self._path if is_there(self._path) else ":memory:"
             connection = sqlite3.connect(place, timeout=TIMEOUT_S, isolation_level=None)
             with contextlib.closing(connection):
                 connection.executescript(self._schema)

@@ -221,15 +221,25 @@ def flush_to_disk(file: BinaryIO) -> None:
     os.fsync(file.fileno())
 
 
-def is_gone(path: Path) -> bool:
-    """Whether a path does not exist; False if that cannot be checked now."""
+def is_there(path: Path) -> bool:
+    """Whether a path exists. Since Python 3.14, ``Path.exists`` is False for inaccessible ones.
+
+    Raises:
+        OSError: This cannot be checked.
+    """
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        return True
+        return False
+    return True
+
+
+def is_gone(path: Path) -> bool:
+    """Whether a path does not exist; False if that cannot be checked now."""
+    try:
+        return not is_there(path)
     except OSError:
-        pass
-    return False
+        return False
 
 
 def identity(path: str) -> tuple[int, int] | None:

@@ -18,6 +18,7 @@ from repertory.catalogue.policy import Rule
 from repertory.data_directory import TRUSTED
 from repertory.errors import ConfigurationError
 from repertory.file_settings import Added, read_file
+from repertory.files import is_there
 from repertory.paths import expanded
 from repertory.sources.entry import path_of
 from repertory.text import is_unicode
@@ -245,7 +246,7 @@ def _data_directory(given: object) -> Path:
 def _is_file(path: Path) -> bool:
     """Whether a file exists; also True for a link that may not be followed, which fails later."""
     try:
-        return path.is_file()
+        return is_there(path) and path.is_file()
     except OSError:
         return True
 

@@ -28,7 +28,7 @@ def labelled_set(folder: Path, queries: bytes = b'{"id": "q", "text": "x"}\n') -
     [
         (b'{"id": "r", "text": " "}', "The query has no text"),
         (b'{"id": "r\xff", "text": "x"}', "(?i:utf-8)"),
-        (b'{"id": "r", "x": ' + b"[" * 100_000, "recursion"),
+        (b'{"id": "r", "x": ' + b"[" * 100_000, "(recurs|truncat)"),  # Python 3.14 reads on
     ],
     ids=["blank", "not UTF-8", "nested too deeply"],
 )

@@ -13,6 +13,7 @@ from repertory.backup.archive import FORMAT, Manifest, Stored, Writer, writing
 from repertory.compose import Parts
 from repertory.embedding.models import Model
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError, UsageError
+from repertory.files import is_there
 from repertory.index.cache import Vector
 from repertory.index.vectors import Point
 from repertory.indexing.collection_names import namespace_of
@@ -119,7 +120,7 @@ def _files(data: Path, names: Sequence[str], writer: Writer, step: Progress) -> 
     """
     left_out = []
     for number, name in enumerate(names, 1):
-        if not (data / name).exists():
+        if not is_there(data / name):
             continue
         try:
             with files.readable(data, name, writer.place) as path:

@@ -13,7 +13,7 @@ from repertory.backup.create import cache_model, own_collections
 from repertory.compose import Parts
 from repertory.data_directory import AUDIT, SERVERS, WORKSPACES
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError, UsageError
-from repertory.files import make_directory, unwritable
+from repertory.files import is_there, make_directory, unwritable
 from repertory.index.cache import Vector
 from repertory.index.layout import CHUNK, checked_name
 from repertory.index.vectors import Collection, Point
@@ -57,7 +57,7 @@ def check(parts: Parts, archive: Archive, step: Progress, *, force: bool) -> Non
         raise UsageError(f"{archive.path} is of a newer release ({manifest.version}).")
     _check_idle(parts)
     data = parts.settings.data_dir
-    held = own_collections(parts) or [name for name in manifest.files if (data / name).exists()]
+    held = own_collections(parts) or [name for name in manifest.files if is_there(data / name)]
     if held and not force:
         raise UsageError(
             f"There is an index already, with {held[0]}; give --force to replace it, or another "

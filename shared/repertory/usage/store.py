@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.database import Database
+from repertory.files import is_there
 from repertory.usage.events import Event
 
 DAY_S = 86_400.0
@@ -73,7 +74,7 @@ class UsageStore:
         Events that are damaged, or that only another release can read, are left out.
         """
         with self._database.translated():
-            if not self.path.exists() and not self.path.parent.is_file():
+            if not is_there(self.path) and not self.path.parent.is_file():
                 return []
         with self._database.writing() as connection:
             self._prune(connection)
