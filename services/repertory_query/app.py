@@ -20,12 +20,11 @@ from repertory_query.api.operations import versioned
 from repertory_query.backend.answering import AnsweredSearches
 from repertory_query.backend.pool import Pool, Work
 from repertory_query.backend.service import Service
-from repertory_query.background import sending_digests, sending_metrics
+from repertory_query.background import sampling, sending_digests, sending_metrics
 from repertory_query.guard import Guard, RequestRecorder
 from repertory_query.mcp.http import McpEndpoints
 from repertory_query.pages import routes as pages
 from repertory_query.records.auditing import AuditTrail
-from repertory_query.records.history import sampling
 from repertory_query.records.metrics import Metrics
 from repertory_query.records.query_process import QueryProcess
 from repertory_query.sign_in import metadata

@@ -1,12 +1,14 @@
-"""What an application sends while it runs: usage digests, and metrics to a collector."""
+"""What an application does beside answering: usage digests, samples, metrics to a collector."""
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
+import anyio.to_thread
 from prometheus_client.metrics_core import Metric
 
 from repertory.errors import RepertoryError
@@ -15,6 +17,7 @@ from repertory.usage.digest import send_due
 from repertory.usage.store import DAY_S
 from repertory_query.backend.pool import Pool
 from repertory_query.backend.service import Service
+from repertory_query.records.history import INTERVAL_S
 from repertory_query.records.metrics import REQUESTS, Metrics
 from repertory_query.records.recent import BOUNDS
 
@@ -54,6 +57,29 @@ async def sending_digests(url: str | None, service: Service, pool: Pool) -> Asyn
                 _log.exception("digest_failed")
             await anyio.sleep(DIGEST_INTERVAL_S)
 
+    async with _beside(run):
+        yield
+
+
+@asynccontextmanager
+async def sampling(sample: Callable[[], None]) -> AsyncIterator[None]:
+    """Take a sample at intervals, on another thread because it may block."""
+
+    async def run() -> None:
+        while True:
+            try:
+                await anyio.to_thread.run_sync(sample, abandon_on_cancel=True)
+            except Exception:  # a boundary: a missing sample must not end the server
+                _log.exception("no_sample")
+            await anyio.sleep(INTERVAL_S)
+
+    async with _beside(run):
+        yield
+
+
+@asynccontextmanager
+async def _beside(run: Callable[[], Coroutine[Any, Any, None]]) -> AsyncIterator[None]:
+    """Run an endless task until the block ends."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
         yield

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from repertory.search.answer import Answer, Mode
 from repertory.watch_status import SAVE_BOUNDS
+from repertory_query import background
+from repertory_query.background import sampling
 from repertory_query.pages.charts import HEIGHT, charts_of
-from repertory_query.records import history
-from repertory_query.records.history import INTERVAL_S, RETENTION_S, History, merged, sampling
+from repertory_query.records.history import INTERVAL_S, RETENTION_S, History, merged
 from repertory_query.records.recent import BOUNDS, Counts, RecentSearches
 
 
@@ -140,7 +141,7 @@ def test_a_server_without_searches_has_charts() -> None:
 
 def test_a_failed_sample_does_not_end_the_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next sample is taken, and the server goes on and ends as usual."""
-    monkeypatch.setattr(history, "INTERVAL_S", 0.001)
+    monkeypatch.setattr(background, "INTERVAL_S", 0.001)
     taken = anyio.Event()
     calls: list[int] = []
 

@@ -129,10 +129,9 @@ class QoS(kombu_redis.QoS):
         """Record a taken message like Kombu, but renewed, as its worker may be killed at once."""
         place = message.delivery_info
         stored = dumps([message._raw, place["exchange"], place["routing_key"]])
-        with self.channel.conn_or_acquire() as client:  # type: ignore[attr-defined]  # not in its stubs
-            times = {delivery_tag: renewed_at(client)}
+        renewed = renewed_at(self._server_time())
         with self.pipe_or_acquire() as pipe:
-            pipe.zadd(self.unacked_index_key, times)
+            pipe.zadd(self.unacked_index_key, {delivery_tag: renewed})
             pipe.hset(self.unacked_key, delivery_tag, stored).execute()
         virtual.QoS.append(self, message, delivery_tag)
 
@@ -154,8 +153,7 @@ class QoS(kombu_redis.QoS):
 
     @override
     def restore_visible(self, *args: Any, **options: Any) -> None:
-        with self.channel.conn_or_acquire() as client:  # type: ignore[attr-defined]  # not in its stubs
-            behind = server_time(client) - time.time()
+        behind = self._server_time() - time.time()
         # Kombu compares with its own clock.
         self.visibility_timeout = round(VISIBILITY_TIMEOUT_S - behind)
         try:
@@ -164,6 +162,10 @@ class QoS(kombu_redis.QoS):
             time.sleep(REFUSED_PAUSE_S)  # because Celery reconnects without a pause
             # Kombu does not log this with a traceback every few seconds.
             raise ConnectionError(str(error)) from error
+
+    def _server_time(self) -> float:
+        with self.channel.conn_or_acquire() as client:  # type: ignore[attr-defined]  # not in its stubs
+            return server_time(client)
 
     @override
     def restore_by_tag(

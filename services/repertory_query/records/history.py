@@ -3,16 +3,12 @@
 It counts only the searches of this process, and is lost when the process ends.
 """
 
-import logging
 import threading
 from bisect import bisect_left
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from itertools import pairwise
 
-import anyio
-import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
 
@@ -21,8 +17,6 @@ from repertory_query.records.recent import BOUNDS, Counts
 
 INTERVAL_S = 15.0  # between samples
 RETENTION_S = 24 * 3_600.0
-
-_log = logging.getLogger(__name__)
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,24 +134,6 @@ class History:
         for sample in samples:
             groups[bisect_left(bounds, sample.end, 1, number) - 1].append(sample)
         return [replace(merged(group), end=group[0].end) for group in groups]
-
-
-@asynccontextmanager
-async def sampling(sample: Callable[[], None]) -> AsyncIterator[None]:
-    """Take a sample at intervals, on another thread because it may block."""
-
-    async def run() -> None:
-        while True:
-            try:
-                await anyio.to_thread.run_sync(sample, abandon_on_cancel=True)
-            except Exception:  # a boundary: a missing sample must not end the server
-                _log.exception("no_sample")
-            await anyio.sleep(INTERVAL_S)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(run)
-        yield
-        tasks.cancel_scope.cancel()
 
 
 def merged(spans: Sequence[Span]) -> Span:

@@ -58,13 +58,13 @@ def server_time(client: Redis) -> float:
     return float(seconds + microseconds / 1_000_000)
 
 
-def renewed_at(client: Redis) -> float:
-    """The time to store for a message that is renewed now.
+def renewed_at(now: float) -> float:
+    """The time to store for a message that is renewed now, by the clock of Redis.
 
     Kombu takes it for the time of delivery, and delivers the message again ``VISIBILITY_TIMEOUT_S``
     later, which is ``LEASE_S`` from now.
     """
-    return server_time(client) - VISIBILITY_TIMEOUT_S + LEASE_S
+    return now - VISIBILITY_TIMEOUT_S + LEASE_S
 
 
 def celery_app(redis_url: str, namespace: str = NAMESPACE) -> Celery:
@@ -186,7 +186,7 @@ class CeleryQueue(JobQueue):
         if renewed := [*tags]:
             client = self._redis.client
             with self._redis.translated():
-                times = dict.fromkeys(renewed, renewed_at(client))
+                times = dict.fromkeys(renewed, renewed_at(server_time(client)))
                 client.zadd(self._redis.key(_UNACKED_INDEX), times, xx=True)
 
     def _length(self, queue: str) -> int:

@@ -25,9 +25,8 @@ def when_to_use(fields: dict[str, Any]) -> str:
     metadata = fields.get("metadata")
     places = [fields, metadata] if isinstance(metadata, dict) else [fields]
     for value in (place.get(key) for place in places for key in ("when_to_use", "when-to-use")):
-        if isinstance(value, list):
-            value = "; ".join(one for one in value if isinstance(one, str))  # noqa: PLW2901 - as text
-        if text := text_field({"when": value}, "when"):
+        occasions = value if isinstance(value, list) else [value]
+        if text := one_line("; ".join(one for one in occasions if isinstance(one, str))):
             return text
     return ""
 
