@@ -12,8 +12,11 @@ from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS_MODEL, WordsEngine
 from repertory.errors import ModelError, StoreBusyError, StoreError
 from repertory.freshness import Freshness
+from repertory.index.keywords.document import Entry
+from repertory.index.vectors import State
 from repertory.indexing.collection_names import configuration_of, current, model_slug
 from repertory.indexing.coordinator import Coordinator
+from repertory.indexing.diff import diff
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.known_tools import known_tools
 from repertory.indexing.ledger import Ledger
@@ -199,20 +202,14 @@ class Update:
         except StoreError:
             return {item.path for item in read}
         policies = Policies(self._catalogue.rules, self._catalogue.may_change())
-        hashes = {entry.id: entry.hash for entry in entries}
-        changed = {
-            item.path
-            for item in read
-            if policies.apply(item).item.metadata_hash() != hashes.get(item.id)
-        }
-        kept = {item.id for item in read}
         of = {one.source.name: one for one in scans}
-        gone = {
-            entry.path
-            for entry in entries
-            if entry.source in of and entry.id not in kept and not of[entry.source].keeps(entry.id)
-        }
-        return changed | gone
+        changes = diff(
+            {item.id: policies.apply(item).item for item in read},
+            {entry.id: _state(entry) for entry in entries},
+            lambda one: one.source not in of or of[one.source].keeps(one.item),
+        )
+        paths = {entry.id: entry.path for entry in entries}
+        return {item.path for item in changes.written} | {paths[one] for one in changes.removed}
 
     def _engine(self, *, words_suffice: bool) -> EmbeddingEngine:
         """The engine for texts. An index with vectors is never replaced by one without vectors."""
@@ -329,6 +326,17 @@ def _still_building(build: Building, *, is_same: bool) -> str:
         f"The sources have changed, so each search continues a new index, in which {missing}. "
         "Until it is complete, the old index answers, without the latest changes; "
         "`repertory index` completes it."
+    )
+
+
+def _state(entry: Entry) -> State:
+    """An indexed item as a comparison by metadata sees it."""
+    return State(
+        item=entry.id,
+        source=entry.source,
+        content_hash="",  # not compared
+        metadata_hash=entry.hash,
+        revision=0,
     )
 
 
