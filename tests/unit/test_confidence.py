@@ -27,10 +27,12 @@ from repertory.search.confidence import (
     CORRECTED,
     CORRECTED_IN_NAME,
     CORRECTED_IN_REST,
+    IDENTIFIER,
     IN_BODY,
     IN_DESCRIPTION,
     IN_NAME,
     IN_REST,
+    ITS_PARTS,
     MAX_UNNAMED,
     MEANINGFUL,
     MISSPELT,
@@ -176,6 +178,26 @@ def test_an_unusual_word_of_a_body_comes_before_its_corrections() -> None:
     assert is_within(confidence("STARD", item, other), UNUSUAL_IN_BODY)
     assert confidence("STARD", other, item) < confidence("STARD", item, other)
     assert is_within(confidence("pytest", item, other), IN_BODY)
+
+
+@pytest.mark.parametrize("typed", ["max_cache_size", "MAX_CACHE_SIZE", "max.cache.size"])
+def test_an_item_with_the_typed_identifier_comes_before_those_with_its_parts(typed: str) -> None:
+    """Even if it is only in a body, and the parts are in a name and a description."""
+    item = skill("tuning", "Makes things faster", "Set `max_cache_size` first.")
+    parts = skill("cache-size", "Set the max size of the cache", "The max of the size of a cache.")
+    assert is_within(least_confidence(typed, item), IDENTIFIER)
+    assert confidence(typed, parts, item) <= ITS_PARTS < confidence(typed, item, parts)
+    assert confidence(typed, parts) == confidence(typed, parts, item)
+    assert confidence("max cache size", parts, item) > confidence("max cache size", item, parts)
+
+
+def test_a_typed_name_comes_before_other_items_with_the_identifier() -> None:
+    """Also if only its beginning was typed."""
+    item = skill("tuning", "Makes things faster", "Set `max_cache_size` first.")
+    for name in ("max-cache-size", "max-cache-size-setter"):
+        assert confidence("max_cache_size", skill(name, "A"), item) > MAX_UNNAMED - 0.01
+    named = skill("max-cache-size", "A")
+    assert confidence("max_cache_size", named, item) > confidence("max_cache_size", item, named)
 
 
 def test_a_common_word_of_a_body_says_little() -> None:

@@ -154,6 +154,20 @@ def test_a_word_in_a_heading_counts_twice_for_its_section() -> None:
     assert hit_of(with_words_alone(untitled), "vrendig", "thing").matched_in == "# Two"
 
 
+def test_the_section_with_the_typed_identifier_is_named() -> None:
+    """Another section may have more of its parts, or the nearer meaning."""
+    body = (
+        "# Sizes\nThe max size of a cache, the size of the max.\n# Use\nSet MAX_CACHE_SIZE first.\n"
+    )
+    engine = hybrid_engine([skill("tuning", "Makes things faster", body), FILE])
+    hit = hit_of(engine, "max_cache_size", "tuning")
+    assert hit.matched_in == "# Use"
+    assert hit.reason == "Keywords (max_cache_size), in “Use”"
+    assert hit.evidence.terms == (
+        Term(typed="max_cache_size", matched="max_cache_size", field="body"),
+    )
+
+
 def test_an_item_whose_name_was_typed_has_no_section() -> None:
     """The query asks for the item itself."""
     item = skill("kneading", "Works it", f"# Kneading\n{'Knead. ' * 300}")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.index.keywords.query_words import plain, query_words
+from repertory.index.keywords.query_words import identifier, plain, query_words
 from repertory.search.query import Query
 from tests.support.builders import skill, tool
 from tests.support.hybrid_search import hybrid_engine
@@ -31,6 +31,27 @@ def test_separators_and_camel_case_split_an_identifier_alike(parts: list[str]) -
     for text in ("_".join(parts), "-".join(parts), ".".join(parts), camel, camel.lower()):
         assert [word.term for word in query_words(text)] == expected, text
         assert plain(text) == " ".join(parts), text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("UV_INDEX_URL", "uv_index_url"),
+        (" `tool.uv.sources`", "tool.uv.sources"),
+        ("--no-build-isolation", "--no-build-isolation"),
+        ("docker-compose.yml", "docker-compose.yml"),
+        ("_private_class_name", "_private_class_name"),
+        ("end-to-end", ""),  # usual English
+        ("api_key", ""),  # many texts mention two parts
+        ("what is UV_INDEX_URL", ""),
+        ("a.b.c.", ""),
+        ("a/b_c_d", ""),
+        ("", ""),
+    ],
+)
+def test_an_identifier_of_several_parts_is_recognized(text: str, expected: str) -> None:
+    """Its parts are joined by underscores and dots, or it is an option."""
+    assert identifier(text) == expected
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from repertory.index.keywords.background import is_english, is_known, is_word
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME, WRITTEN
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
 from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT, ONE_MORE
-from repertory.index.keywords.query_words import bare, has_few_words, plain
+from repertory.index.keywords.query_words import bare, has_few_words, identifier, plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Numbers
@@ -55,6 +55,10 @@ MIN_ANYWHERE = 1.2  # the minimum sum of rarities, because most long texts have 
 # words alone to be decisive: "SSCC" in "SSCC label".
 UNUSUAL, MOST = 0.8, 0.66
 ADDED = 0.05
+
+# For a query that is one identifier of several parts, such as UV_INDEX_URL: the range of the items
+# that contain it, and the maximum of the others, which have only its parts. Typed names come first.
+IDENTIFIER, ITS_PARTS = (0.94, MAX_UNNAMED), 0.93
 
 # The minimum confidence of an item whose name was typed.
 TYPED = 0.98
@@ -135,13 +139,19 @@ def _of_words(found: Candidates, confidence: Confidences) -> Confidences:
     typed, whole = found.matches.terms, found.matches.whole
     if whole in typed:
         of_parts = np.minimum(of_parts, CORRECTED_IN_NAME[1])
+    if is_identifier := bool(identifier(found.query.text)):
+        of_parts = np.minimum(of_parts, ITS_PARTS)
     if not whole.exact:
         return of_parts
     weight = found.matches.only([whole]).weights(found.rows)[0]
     has_whole = reaches(weight, BODY.least)
     if not has_whole.any():
         return of_parts
-    of_whole = _of_one_word(found, whole, weight, confidence)
+    if is_identifier:
+        low, high = IDENTIFIER
+        of_whole = low + (high - low) * confidence / MAX_UNNAMED
+    else:
+        of_whole = _of_one_word(found, whole, weight, confidence)
     return np.where(has_whole, np.maximum(of_parts, of_whole), of_parts)
 
 

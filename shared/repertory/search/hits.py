@@ -2,18 +2,21 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 
 import numpy as np
+from msgspec.structs import replace
 
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.precedence import Precedence
 from repertory.catalogue.views import SECTION_LEVEL, Section, split_at_headings
 from repertory.index.keywords.document import BODY, NAME, Entry, shown_description
 from repertory.index.keywords.index import KeywordIndex
+from repertory.index.keywords.lexicon import Term as QueryTerm
 from repertory.index.keywords.matches import ItemMatch
 from repertory.index.keywords.places import places_of
+from repertory.index.keywords.query_words import identifier
 from repertory.index.vectors import Filter
 from repertory.search.answer import Evidence, Hit, Mode, Term
 from repertory.search.candidates import Candidates
@@ -48,7 +51,7 @@ def explained(
     query, row, entry = found.query.text, int(found.rows[place]), found.entry(place)
     close = float(found.close[place])
     places = places_of(entry, item)
-    terms = compress(found.matches.terms, found.weights[:, place] > 0)
+    terms = _matched_terms(found, place)
     matched = [found.matches.in_item(term, row, places) for term in terms]
     section, within = _matched_section(found, place, item, matched) if not close else ("", [])
     cosine, score = float(found.cosine[place]), float(found.keyword[place])
@@ -73,15 +76,28 @@ def explained(
     return hit(entry, confidence, why, evidence, section, shadowed_by)
 
 
+def _matched_terms(found: Candidates, place: int) -> Iterable[QueryTerm]:
+    """The query's terms that a candidate has; only the whole identifier, if it has that."""
+    whole, typed = found.matches.whole, identifier(found.query.text)
+    if typed and found.matches.has(whole, int(found.rows[place])):
+        return [replace(whole, typed=typed)]
+    return compress(found.matches.terms, found.weights[:, place] > 0)
+
+
 def _matched_section(
     found: Candidates, place: int, item: Item | None, matched: Sequence[ItemMatch]
 ) -> tuple[str, list[Term]]:
     """The heading of the section that matches best, and the terms in it; empty if none matches.
 
-    The section of the nearest meaning needs a term if its meaning is not near.
+    An identifier's section is the first one with it. The section of the nearest meaning needs a
+    term if its meaning is not near.
     """
     if not item:
         return "", []
+    if typed := identifier(found.query.text):
+        for part in split_at_headings(item.body):
+            if typed in f"{part.heading}\n{part.text}".lower():
+                return part.heading, _words_of(part, matched)
     if (number := found.sections.get(int(found.rows[place]))) is not None:
         part = _section(item, number)
         within = _words_of(part, matched)

@@ -38,6 +38,9 @@ MIN_PART = 2  # characters of each common word into which a rare word is divided
 MIN_APART = 3  # characters of a known word that is separated from another one
 LEAST = 1e-3  # the assumed frequency of stop words, which are not counted, when dividing words
 AROUND = " \"'\u2018\u2019\u201c\u201d"  # quotation marks
+MIN_PIECES = 3  # of an identifier that is searched as a whole
+# Words that only hyphens join are usual English, such as end-to-end, unless they are an option.
+_IDENTIFIER = re.compile(r"(?=-|[\w-]*[._])-{0,2}\w+(?:[-.]\w+)*")
 # Verbs with which identifiers begin, but few product names.
 _VERBS = """add create delete disable enable fetch get insert list remove rename send set uninstall
     update""".split()  # noqa: SIM905 -- a list of literals would be harder to read
@@ -102,6 +105,17 @@ def bare(text: str) -> str:
 def has_few_words(text: str) -> bool:
     """Whether a query has at most ``MAX_FEW`` words, where a repeated word counts once."""
     return word_count(" ".join(dict.fromkeys(plain(bare(text)).split()))) <= MAX_FEW
+
+
+@lru_cache(maxsize=256)
+def identifier(text: str) -> str:
+    """The identifier of several parts that is the whole query, in lower case; empty if none is.
+
+    Examples: ``UV_INDEX_URL``, ``tool.uv.sources``, ``--no-build-isolation``.
+    """
+    typed = text.lower().strip(f"{AROUND}`")
+    is_long = len(pieces(typed)) >= MIN_PIECES
+    return typed if is_long and _IDENTIFIER.fullmatch(typed) else ""
 
 
 def joined(text: str) -> str:

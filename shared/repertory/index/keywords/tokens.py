@@ -42,7 +42,6 @@ DOTNETS = re.compile(_DOTNET)
 _ALSO_LOWER = frozenset(("", "asp", "ado", "ml", "vb"))  # these also precede ".net" in lower case
 _SEPARATORS = re.compile("[-._]+")
 DOTNET = "dotnet"  # the term of .NET, as it is written in commands
-MAX_PIECES = 3  # a word with more separated pieces is no term as a whole
 _UNSPACED = re.compile(f"([{UNSPACED}]+)")
 _stem = Stemmer.Stemmer("english", 0)  # no cache, because it is slower than stemming
 
@@ -153,7 +152,7 @@ def _wholes(run: str) -> tuple[Pair, ...]:
         if is_undivided or _UNSPACED.search(run):
             return ()
     inner = pieces(run)
-    joined = [*inner, run] if 1 < len(inner) <= MAX_PIECES else inner
+    joined = [*inner, run] if len(inner) > 1 else inner
     found = [compact_name(one) for one in joined if _may_be_one_word(one)]
     return tuple((one, term_of(one)) for one in dict.fromkeys(found))
 
