@@ -367,7 +367,7 @@ def test_comparing_all_slices_equals_reading_everything(
         item for item in stored.keys() | known.keys() if stored.get(item) != known.get(item)
     )
     assert ledger.per_source["s"] == len(stored)
-    assert ledger._latest == max([0, *stored.values(), *known.values()])
+    assert ledger.newest == max([0, *stored.values(), *known.values()])
 
 
 def test_a_slice_covers_exactly_its_range_of_keys(ledger: Ledger) -> None:

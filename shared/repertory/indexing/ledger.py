@@ -53,6 +53,7 @@ class Ledger:
         failed: The hashes that failed, by item; they are not sent again.
         position: The position up to which the deltas were read.
         counts: The number of items sent so far, by kind of change.
+        newest: The newest revision that is known.
     """
 
     def __init__(self, collection: str) -> None:
@@ -62,6 +63,7 @@ class Ledger:
         self.failed: dict[str, str] = {}
         self.position = ""
         self.counts: Counter[str] = Counter()
+        self.newest = 0
         # Items waiting to be sent, by id, in order; None means a removal.
         self._saved: dict[str, Item | None] = {}  # sent before the backlog
         self._backlog: dict[str, Item | None] = {}
@@ -71,7 +73,6 @@ class Ledger:
         self._lost: dict[str, SentItem] = {}  # lost items, until they are sent again
         self._unclear: set[str] = set()  # items whose stored state is unknown
         self._confirmed: dict[str, int] = {}  # the newest confirmed revision, by queue
-        self._latest = 0
         self._per_source: Counter[str] | None = None
         self._buckets: dict[int, set[str]] = {}  # items by the first bits of their keys
 
@@ -89,7 +90,7 @@ class Ledger:
 
     def start_after(self, revision: int) -> None:
         """Use only higher revisions from now on."""
-        self._latest = max(self._latest, revision)
+        self.newest = max(self.newest, revision)
 
     def compare(self, stored: Sequence[State], start: int, end: int) -> set[str]:
         """Correct the states in a range of keys to those of the collection; see ``item_key``.
@@ -187,7 +188,7 @@ class Ledger:
         Returns:
             Their revision, which is higher than every earlier one, even if the clock went back.
         """
-        self._latest = revision = max(self._latest + 1, milliseconds)
+        self.newest = revision = max(self.newest + 1, milliseconds)
         self._unqueue([*(item.id for item in items), *removed])
         for item in items:
             change = "changed" if item.id in self.states else "added"

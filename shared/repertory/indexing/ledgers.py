@@ -79,6 +79,7 @@ class Ledgers:
         self._failed = FailedItems(coordination.failures)
         self._waiting = waiting
         self._ledgers: dict[str, Ledger] = {}
+        self._newest = 0  # the newest revision that was ever sent
         self._lag = Lag()
         self._comparisons: dict[str, _Comparison] = {}  # by collection
         self._final: dict[str, _FinalComparison] = {}  # by collection
@@ -104,6 +105,7 @@ class Ledgers:
 
     def keep(self, wanted: set[str]) -> None:
         """Keep ledgers for exactly these collections, and load missing ones."""
+        self._newest = max([self._newest, *(one.newest for one in self)])
         self._ledgers = {name: one for name, one in self._ledgers.items() if name in wanted}
         for name in sorted(wanted - set(self._ledgers)):
             self._ledgers[name] = self._load(name)
@@ -115,6 +117,8 @@ class Ledgers:
     def _load(self, name: str) -> Ledger:
         """A ledger with the current items of a collection."""
         ledger = Ledger(name)
+        # A killed worker may have written sections of an item, whose revisions are not read.
+        ledger.start_after(self._newest)
         ledger.position = self._deltas.position(name)  # before reading, so that no delta is missed
         deleted = self._tombstones.newest(name)
         with self._store.open(name) as collection:
