@@ -439,11 +439,12 @@ def test_a_worker_that_dies_between_two_calls_loses_nothing(calls: int, removes:
     server.teardown()
 
 
+@pytest.mark.parametrize("reconciles", [False, True])
 @pytest.mark.parametrize("removes", [False, True])
 def test_the_watch_announces_writes_that_a_dead_worker_did_not(
-    removes: bool, monkeypatch: pytest.MonkeyPatch
+    removes: bool, reconciles: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are served once their job counts as lost, without any verification."""
+    """They are served once their job counts as lost, or is found done, without verification."""
     monkeypatch.setattr(Verifier, "step", lambda *_: False)
     server = Server()
     server.one_item_exists()
@@ -457,6 +458,8 @@ def test_the_watch_announces_writes_that_a_dead_worker_did_not(
         server.save(name=NAMES[1], words="b", body="")
     server.die(place=0, keep=False, calls=10)
     assert server.differing()
+    if reconciles:
+        server.watch.reconcile()
     for _ in range(20):
         server.tick()
         server.do_all()

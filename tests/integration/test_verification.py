@@ -10,7 +10,7 @@ import pytest
 from typing_extensions import override
 
 from repertory.catalogue.item import Item
-from repertory.coordination.deltas import Delta, MemoryDeltas, RedisDeltas
+from repertory.coordination.deltas import REMOVED, Delta, MemoryDeltas, RedisDeltas
 from repertory.coordination.ports import Coordination
 from repertory.coordination.redis_server import RedisServer
 from repertory.index.cache import SqliteVectorCache
@@ -142,6 +142,18 @@ def test_unannounced_changes_are_found(
     version = served.live.engine.version
     assert served.follow(20) == served.stored()
     assert (served.repaired, served.live.engine.version) == (3, version)
+
+
+def test_repaired_items_are_announced(served: Served, deltas: _Deltas) -> None:
+    """Snapshots follow the announcements, so the next process would lack the items again."""
+    deltas.is_lost = True
+    served.save(skill("s1", "Changed"), skill("new"), removed=["s2"])
+    deltas.is_lost = False
+    position = deltas.position(served.name)
+    served.follow(20)
+    stored = served.stored()
+    expected = {item: stored.get(item, REMOVED) for item in ("team/new", "team/s1", "team/s2")}
+    assert deltas.since(served.name, position).hashes == expected
 
 
 def test_a_late_announcement_is_not_a_repair(served: Served, deltas: _Deltas) -> None:

@@ -214,6 +214,16 @@ class KeywordFeed:
         keyword_sync.save(self._snapshots, name, self.index, self.revision, self._position)
         self._deltas.trim(name, self._position)
 
+    def announce(self, items: Sequence[str]) -> None:
+        """Announce items again, so that other processes and the snapshot get their current version.
+
+        Raises:
+            StoreError: The deltas are unavailable.
+        """
+        held = keyword_sync.hashes(self.index, items)
+        hashes = {item: held.get(item, REMOVED) for item in items}
+        self._deltas.announce(self.collection.name, hashes)
+
     def differing(self, hashes: Mapping[str, str]) -> list[str]:
         """The items whose hashes differ from the index."""
         held = keyword_sync.hashes(self.index, hashes)

@@ -172,13 +172,19 @@ class Ledgers:
             current.sent.update(items)
 
     def _compare_slice(self, ledger: Ledger, current: _Comparison) -> bool:
-        """Compare the next slice; whether it was the last one."""
+        """Compare the next slice; whether it was the last one.
+
+        Pending items whose jobs turn out to be done are announced, because their worker may have
+        been killed before it announced them.
+        """
         if not current.start:
             ledger.start_after(self._tombstones.newest(ledger.collection))
         with self._store.open(ledger.collection) as collection:
             states = collection.page(current.start, SLICE)
-        end = next_key(states, SLICE)
+        end, pending = next_key(states, SLICE), {*ledger.pending}
         differing = ledger.compare(states, current.start, end)
+        done = pending - ledger.pending.keys()
+        self._deltas.announce(ledger.collection, _hashes(done, ledger.states))
         self.mark_due(differing)
         current.differs = current.differs or bool(differing)
         current.start = end

@@ -1,15 +1,18 @@
 """Verifies the keyword index of a query process by comparing it with the collection, in slices.
 
 Deltas are not enough, because a worker may be killed between a write and its announcement, and in a
-cluster a read may not yet show an announced write.
+cluster a read may not yet show an announced write. What is repaired is announced again, because the
+snapshot that the next process loads follows the announcements.
 """
 
+import contextlib
 import logging
 import time
 from collections.abc import Iterable, Mapping
 
 from repertory.catalogue.item import END_KEY
 from repertory.coordination.deltas import REMOVED
+from repertory.errors import StoreError
 from repertory.index.vectors import State, next_key
 from repertory.indexing.keyword_feed import OVERLAP, KeywordFeed
 from repertory.jitter import jittered
@@ -103,6 +106,8 @@ class Verifier:
             some = sorted(repaired)[:MAX_LOGGED]
             extra = {"collection": feed.collection.name, "count": len(repaired), "items": some}
             _log.warning("items_repaired", extra=extra)
+            with contextlib.suppress(StoreError):  # only new processes need it
+                feed.announce(repaired)
 
     def _slice(self) -> dict[str, str]:
         """The stored hashes of items that differ in the next slice."""
