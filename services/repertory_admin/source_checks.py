@@ -144,9 +144,10 @@ def _unlisted(workspace: Workspace) -> Iterator[PassedOver]:
     settings, directory = workspace.settings, workspace.directory
     if not settings.sources or workspace.paths():
         return
+    configured = workspace.sources.discovery()
     listed = [
         (entry.get("type"), path)
-        for entry in workspace.sources.entries()
+        for entry in (*configured.entries, *(entry for entry, _ in configured.withheld))
         for path in _paths(entry, settings.base)
     ]
     for entry in discover(directory, Path.home(), settings.variables).entries:

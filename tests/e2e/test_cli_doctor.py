@@ -97,14 +97,21 @@ def test_paths_passed_over_are_listed_with_the_reason(cli: Cli, project: Path) -
     assert "  ./skills/renamed: it has no SKILL.md, only Skill.md" in shown
 
 
-def test_places_that_the_configuration_does_not_list_are_named(cli: Cli, project: Path) -> None:
-    """A configuration ends discovery, so a folder that is made later is not read."""
-    written = cli.run(project, "init", "--force")
+def test_places_that_the_configuration_does_not_list_are_named(own: Cli, project: Path) -> None:
+    """A configuration ends discovery, so a folder that is made later is not read.
+
+    A listed source that waits for trust in the configuration is not among them.
+    """
+    write(own.home / ".claude" / "skills" / "own" / "SKILL.md", "---\ndescription: x\n---\n")
+    written = own.run(project, "init", "--force")
     assert written.returncode == 0, written.stderr
-    before = cli.json(project, "doctor")["passedOver"]
+    text = (project / "repertory.toml").read_text("utf-8")
+    assert ".claude/skills" in text
+    write(project / "repertory.toml", f"{text}# An edit ends the trust in the file.\n")
+    before = own.json(project, "doctor")["passedOver"]
     write(project / "markdown-skills" / "late.md", "# Late\n")
     write(project / ".mcp.json", json.dumps({"mcpServers": {"x": {"command": "x"}}}))
-    after = cli.json(project, "doctor")["passedOver"]
+    after = own.json(project, "doctor")["passedOver"]
 
     reason = "it is not among the sources that the configuration lists"
     assert [one for one in before if one["reason"] == reason] == []
