@@ -1,4 +1,4 @@
-"""The results of ``benchmarks.sizes``, and their table in ``docs/sizing.md``."""
+"""The results of ``benchmarks.sizes``, and their tables in ``docs/sizing.md``."""
 
 from pathlib import Path
 
@@ -7,10 +7,13 @@ import msgspec
 RESULTS = Path(__file__).with_name("sizes.json")
 DOCUMENT = Path(__file__).parents[1] / "docs" / "sizing.md"
 _BEGIN, _END = "<!-- table -->\n", "<!-- end of table -->\n"
-_HEAD = """\
-| items | mode | search | beside its embedding | save → found | build | process | memory | \
-CPU of the build | CPU of a save | CPU of a search |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+_SPEED = """\
+| items | mode | search | beside its embedding | save → found | build |
+| --- | --- | --- | --- | --- | --- |
+"""
+_RESOURCES = """
+| items | process | memory | CPU of the build | CPU of a save | CPU of a search |
+| --- | --- | --- | --- | --- | --- |
 """
 
 
@@ -75,7 +78,7 @@ def read() -> list[Size]:
 
 
 def keep(size: Size) -> None:
-    """Store a result in place of an earlier one of the same mode and size; update the table."""
+    """Store a result in place of an earlier one of the same mode and size; update the tables."""
     others = [one for one in read() if (one.mode, one.items) != (size.mode, size.items)]
     sizes = sorted([*others, size], key=lambda one: (one.items, one.mode))
     rows = [{**msgspec.to_builtins(one), "ratio": one.ratio} for one in sizes]
@@ -84,28 +87,42 @@ def keep(size: Size) -> None:
 
 
 def with_table(document: str, sizes: list[Size]) -> str:
-    """Replace the table in a document by the table of these results."""
+    """Replace the tables in a document by the tables of these results."""
     before, _, rest = document.partition(_BEGIN)
     _, _, after = rest.partition(_END)
-    return before + _BEGIN + table(sizes) + _END + after
+    return before + _BEGIN + tables(sizes) + _END + after
 
 
-def table(sizes: list[Size]) -> str:
-    """The results as a Markdown table with one line per process."""
-    lines = []
+def tables(sizes: list[Size]) -> str:
+    """The results as Markdown tables: one with a line per size, one with a line per process."""
+    speed, resources = [_SPEED], [_RESOURCES]
     for size in sizes:
-        facts = [
-            f"{size.items:,}",
-            f"{size.mode} ({size.store})",
-            f"{size.search_ms:.0f} ms",
-            f"{size.ratio:.1f} times",
-            f"{size.save_s:.2f} s",
-            f"{size.build_s:.0f} s",
-        ]
+        speed.append(
+            _line(
+                f"{size.items:,}",
+                f"{size.mode} ({size.store})",
+                f"{size.search_ms:.0f} ms",
+                f"{size.ratio:.1f} times",
+                f"{size.save_s:.2f} s",
+                f"{size.build_s:.0f} s",
+            )
+        )
         for work in size.processes:
-            parts = [work.save_cpu, work.search_cpu]
-            small = ["" if cpu is None else f"{cpu * 1e3:.0f} ms" for cpu in parts]
-            used = [work.name, f"{work.memory:.0f} MB", f"{work.build_cpu:.0f} s", *small]
-            lines.append(f"| {' | '.join([*facts, *used])} |\n")
-            facts = [""] * len(facts)
-    return _HEAD + "".join(lines)
+            small = [
+                "" if cpu is None else f"{cpu * 1e3:.0f} ms"
+                for cpu in (work.save_cpu, work.search_cpu)
+            ]
+            resources.append(
+                _line(
+                    f"{size.items:,}",
+                    f"{size.mode}: {work.name}",
+                    f"{work.memory:.0f} MB",
+                    f"{work.build_cpu:.0f} s",
+                    *small,
+                )
+            )
+    return "".join(speed + resources)
+
+
+def _line(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |\n"

@@ -1,8 +1,9 @@
 """The check of `repertory doctor` that reads every source, and lists what was passed over."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -12,12 +13,17 @@ from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.run import SCANNING
 from repertory.indexing.scan import ScanResult, scan_all
 from repertory.one_shot import Repertory
+from repertory.paths import lies_in, real_path
 from repertory.progress import Progress
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
+from repertory.sources.discover import discover
+from repertory.sources.entry import source_path
 from repertory.sources.folder import HIDDEN
+from repertory.sources.registry import files_to_trust
 from repertory.sources.source import PassedOver, Problem, Scan
 from repertory.text import counted
+from repertory.workspace import Workspace
 from repertory_admin.checks import Finding, State
 from repertory_admin.text import short_path
 
@@ -44,8 +50,8 @@ class CheckedSources(msgspec.Struct, frozen=True, kw_only=True):
         findings: Whether each source can be read.
         problems: The problems of the configuration, the files and the items.
         sources: The sources with their items, in the catalogue's order.
-        passed_over: Unread places that could hold items: first those that discovery skipped, then
-            those that each source skipped.
+        passed_over: Unread places that could hold items: first those that discovery skipped, or
+            that the configuration does not list, then those that each source skipped.
     """
 
     findings: list[Finding] = []
@@ -91,7 +97,11 @@ def sources(repertory: Repertory, step: Progress) -> CheckedSources:
             )
             for one in scanned
         ],
-        passed_over=_passed_over(catalogue, [one.scan for one in scanned if one.scan]),
+        passed_over=_passed_over(
+            catalogue,
+            [*catalogue.passed_over, *_unlisted(workspace)],
+            [one.scan for one in scanned if one.scan],
+        ),
     )
 
 
@@ -129,7 +139,38 @@ def listing(items: Iterable[Item]) -> Iterator[Finding]:
         yield Finding(State.UNSURE, "skills of Claude Code", text)
 
 
-def _passed_over(catalogue: Catalogue, scans: list[Scan]) -> list[PassedOver]:
+def _unlisted(workspace: Workspace) -> Iterator[PassedOver]:
+    """What discovery would read besides the whole project, but the configuration does not list."""
+    settings, directory = workspace.settings, workspace.directory
+    if not settings.sources or workspace.paths():
+        return
+    configured = workspace.sources.discovery()
+    listed = [
+        (entry.get("type"), path)
+        for entry in (*configured.entries, *(entry for entry, _ in configured.withheld))
+        for path in _paths(entry, settings.base)
+    ]
+    for entry in discover(directory, Path.home(), settings.variables).entries:
+        for path in _paths(entry, directory):
+            is_listed = any(
+                entry["type"] == kind and lies_in(path, other) for kind, other in listed
+            )
+            if not is_listed and real_path(path) != real_path(directory):
+                reason = "it is not among the sources that the configuration lists"
+                yield PassedOver(str(path), reason)
+
+
+def _paths(entry: Mapping[str, Any], base: Path) -> list[Path]:
+    """The files and folders that an entry names."""
+    files = files_to_trust(entry, base)
+    if files is not None:
+        return files
+    return [source_path(entry, base)] if "path" in entry else []
+
+
+def _passed_over(
+    catalogue: Catalogue, left_out: list[PassedOver], scans: list[Scan]
+) -> list[PassedOver]:
     """The places that were passed over; for a partly read hidden folder, its unread subfolders."""
     used = {source.folder.path for source in catalogue.sources if source.folder}
     above = {parent for path in used for parent in path.parents}
@@ -140,7 +181,7 @@ def _passed_over(catalogue: Catalogue, scans: list[Scan]) -> list[PassedOver]:
             if "/." in item.path:
                 read.update(Path(item.path).parents)
     found: dict[str, PassedOver] = {}
-    for one in (*catalogue.passed_over, *(one for scan in scans for one in scan.passed_over)):
+    for one in (*left_out, *(one for scan in scans for one in scan.passed_over)):
         path = Path(one.path)
         if one.reason == HIDDEN and path in read:
             unread = list(_beside(path, above, read))

@@ -10,7 +10,8 @@ from repertory.text import ago, counted, cut, one_line
 from repertory.watch_status import SourceState
 
 NOTHING_TO_SEARCH = (
-    "Nothing to search yet: no skill, tool or document is indexed; see `repertory init`."
+    "Nothing to search yet: no skill, tool or document is indexed; `repertory doctor` lists the "
+    "sources and what was skipped."
 )
 ALL_FILTERED_OUT = (
     "No indexed item passes the filters of this search; leave out a kind, source, server or tag."

@@ -84,17 +84,41 @@ def test_paths_passed_over_are_listed_with_the_reason(cli: Cli, project: Path) -
         "secret.md": "a .gitignore excludes it",
         "skills/renamed": "it has no SKILL.md, only Skill.md",
         **{
-            f"skills/{name}": "its documents belong to the skill of its SKILL.md"
+            f"skills/{name}": "it is a skill (SKILL.md), so its files are not documents"
             for name in ("bread-baking", "release-notes", "steering")
         },
     }
     shown = cli.run(project, "doctor").stdout
-    assert "Passed over:\n" in shown
+    assert "Skipped:\n" in shown
     assert (
         "  ./.cache0, ./.cache1, ./.cache2, ./.cache3, ./.cache4 and 4 others: each is hidden"
         in shown
     )
     assert "  ./skills/renamed: it has no SKILL.md, only Skill.md" in shown
+
+
+def test_places_that_the_configuration_does_not_list_are_named(own: Cli, project: Path) -> None:
+    """A configuration ends discovery, so a folder that is made later is not read.
+
+    A listed source that waits for trust in the configuration is not among them.
+    """
+    write(own.home / ".claude" / "skills" / "own" / "SKILL.md", "---\ndescription: x\n---\n")
+    written = own.run(project, "init", "--force")
+    assert written.returncode == 0, written.stderr
+    text = (project / "repertory.toml").read_text("utf-8")
+    assert ".claude/skills" in text
+    write(project / "repertory.toml", f"{text}# An edit ends the trust in the file.\n")
+    before = own.json(project, "doctor")["passedOver"]
+    write(project / "markdown-skills" / "late.md", "# Late\n")
+    write(project / ".mcp.json", json.dumps({"mcpServers": {"x": {"command": "x"}}}))
+    after = own.json(project, "doctor")["passedOver"]
+
+    reason = "it is not among the sources that the configuration lists"
+    assert [one for one in before if one["reason"] == reason] == []
+    assert [one["path"] for one in after if one["reason"] == reason] == [
+        str(project / "markdown-skills"),
+        str(project / ".mcp.json"),
+    ]
 
 
 def test_hidden_folders_beside_a_source_are_listed(cli: Cli, project: Path) -> None:

@@ -281,7 +281,7 @@ def test_an_empty_catalogue_is_reported(own: Cli, tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert done.stdout.startswith("Nothing to search yet: ")
-    assert "repertory init" in done.stdout
+    assert "`repertory doctor`" in done.stdout
     assert "Try other words" not in done.stdout
 
 

@@ -109,7 +109,7 @@ def test_the_outputs_on_the_pages_are_correct(own: Cli, tmp_path: Path) -> None:
         figures = [[float(one) for one in FIGURE.findall(text)] for text in (printed, output)]
         assert figures[0] == pytest.approx(figures[1], abs=0.011), command
         assert program == "repertory"
-    assert len(consoles()) == 4
+    assert len(consoles()) == 5
 
 
 def test_the_configuration_is_valid(tmp_path: Path) -> None:

@@ -120,6 +120,18 @@ def test_the_readme_has_the_measured_tokens() -> None:
     assert f"| the definitions of `search`, `get` and `call` | {listed['ours']} |" in text
 
 
+def test_the_page_of_the_encoder_has_the_measured_figures() -> None:
+    """Its table has the nDCG@10 of the last report on the ranking."""
+    report = (ROOT / "benchmarks" / "RESULTS.md").read_text("utf-8")
+    section = report.partition("## Our own encoder\n")[2].partition("\n## ")[0]
+    figures = dict(re.findall(r"^\| (\w+) \| [\d,]+ \| (.+) \|$", section, re.MULTILINE))
+    page = (ROOT / "encoder" / "README.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\w+), .+ \| ([\d.]+) \| ([\d.]+) \|$", page, re.MULTILINE)
+    assert len(rows) == 4
+    for name, other, ours in rows:
+        assert re.findall(r"([\d.]+) \(", figures[name]) == [other, ours], name
+
+
 def test_every_message_of_the_troubleshooting_page_exists() -> None:
     """Its headings are parts of messages in the code."""
     page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")

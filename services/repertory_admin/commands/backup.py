@@ -7,6 +7,7 @@ import typer
 
 from repertory.paths import expanded
 from repertory.project import located
+from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.auditing import audited
@@ -112,8 +113,8 @@ def restore(
 
 def _show(manifest: "Manifest") -> None:
     rows = [
-        (kind, f"{count:,}", terminal.size(size))
-        for kind, (count, size) in _contents(manifest).items()
+        (kind, counted(count, "file") if is_files else f"{count:,}", terminal.size(size))
+        for (kind, is_files), (count, size) in _contents(manifest).items()
     ]
     terminal.show_table(("Content", "Number", "Size"), rows, right=("Number", "Size"))
 
@@ -124,25 +125,25 @@ def _plain(manifest: "Manifest") -> dict[str, object]:
         "made": manifest.made,
         "contents": [
             {"kind": kind, "number": count, "bytes": size}
-            for kind, (count, size) in _contents(manifest).items()
+            for (kind, _), (count, size) in _contents(manifest).items()
         ],
     }
 
 
-def _contents(manifest: "Manifest") -> dict[str, tuple[int, int]]:
-    """The number of entries or files and their size in bytes, for each kind of content."""
+def _contents(manifest: "Manifest") -> dict[tuple[str, bool], tuple[int, int]]:
+    """The number and the size in bytes of each kind of content, and whether files are counted."""
     from repertory.backup import files  # noqa: PLC0415 - rarely needed
 
-    found: dict[str, tuple[int, int]] = {}
+    found: dict[tuple[str, bool], tuple[int, int]] = {}
 
-    def add(kind: str, count: int, part: str) -> None:
-        counted, size = found.get(kind, (0, 0))
-        found[kind] = counted + count, size + manifest.parts[part].size
+    def add(kind: str, count: int, part: str, *, is_files: bool = False) -> None:
+        before, size = found.get((kind, is_files), (0, 0))
+        found[kind, is_files] = before + count, size + manifest.parts[part].size
 
     for one in manifest.collections.values():
         add("points of indexes", one.count, one.part)
     for one in manifest.caches.values():
         add("cached vectors", one.count, one.part)
     for name in manifest.files:
-        add(files.kind(name), 1, name)
+        add(files.kind(name), 1, name, is_files=True)
     return dict(sorted(found.items()))

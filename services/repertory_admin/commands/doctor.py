@@ -89,7 +89,7 @@ def _show(findings: "list[Finding]", found: "CheckedSources") -> None:
     )
     if found.passed_over:
         terminal.say()
-        terminal.say("Passed over:")
+        terminal.say("Skipped:")
         by_reason: defaultdict[str, list[str]] = defaultdict(list)
         for one in found.passed_over:
             by_reason[one.reason].append(short_path(one.path))

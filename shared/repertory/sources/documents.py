@@ -112,7 +112,7 @@ class Documents(FolderSource):
             skill = os.path.join(folder, name)  # noqa: PTH118 - speed
             if os.path.lexists(skill) and as_listed(folder, name) == name:
                 self._skills.append(skill)
-                return f"its documents belong to the skill of its {name}"
+                return f"it is a skill ({name}), so its files are not documents"
         return ""
 
     @override
