@@ -104,6 +104,9 @@ def test_unchanged_text_is_not_a_suspicious_change() -> None:
         ({"$ref": "#/$defs/text"}, {"a"}),
         ({"$ref": "#/$defs/note"}, {"a.text"}),
         ({"$ref": "#/$defs/of~1others"}, {"a"}),
+        ({"$ref": "#/$defs/up~1down"}, set()),
+        ({"$ref": "#/%24defs/up%7E1down"}, set()),
+        ({"$ref": "#/$defs/either/anyOf/0"}, set()),
         ({"$ref": "https://a.example/schema.json"}, {"a"}),
         ({"$ref": ["#"]}, {"a"}),
         ({"anyOf": [{"$ref": "#/$defs/note"}, {"type": "null"}]}, {"a.text"}),
@@ -123,7 +126,13 @@ def test_unchanged_text_is_not_a_suspicious_change() -> None:
 def test_free_text_is_found_anywhere_in_a_schema(parameter: object, paths: set[str]) -> None:
     """References are followed; otherwise a change could hide a text parameter behind one."""
     text = {"type": "string"}
-    definitions = {"text": text, "note": {"properties": {"text": text}}}
+    choice = {"enum": ["up", "down"]}
+    definitions = {
+        "text": text,
+        "note": {"properties": {"text": text}},
+        "up/down": choice,
+        "either": {"anyOf": [choice]},
+    }
     assert free_text({"properties": {"a": parameter}, "$defs": definitions}) == paths
 
 

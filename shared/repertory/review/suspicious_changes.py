@@ -11,6 +11,7 @@ import msgspec
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.passages import item_passages
 from repertory.catalogue.safety import READ_ONLY
+from repertory.catalogue.schemas import References
 from repertory.review.readings import readings
 from repertory.review.suspicions import Finding, shown, suspicions
 
@@ -101,7 +102,7 @@ def free_text(schema: Mapping[str, Any] | None) -> set[str]:
     # A path, its part, the remaining depth, and the references that led there.
     start: tuple[str, object, int, frozenset[str]] = ("", schema, MAX_NESTING, frozenset())
     waiting = [start]
-    referred = functools.cache(functools.partial(_referred, schema or {}))
+    referred = functools.cache(functools.partial(_referred, References(schema)))
     for _ in range(MAX_PARTS):
         if not waiting:
             return found
@@ -138,13 +139,10 @@ def _short(name: str) -> str:
     return hashlib.sha256(name.encode(errors="replace")).hexdigest() if is_long else name
 
 
-def _referred(schema: Mapping[str, Any], place: str) -> object:
+def _referred(references: References, place: str) -> object:
     """The target of a reference within a schema; a schema for any value if it is missing."""
-    start, *names = place.split("/")
-    found: object = schema if start == "#" else None
-    for name in names:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return {} if found is None else found
+    pointer = references.pointer(place)
+    return {} if pointer is None else references.at(pointer)
 
 
 def _of(part: Mapping[str, Any], key: str, kind: type[T]) -> T:
