@@ -112,7 +112,8 @@ def free_text(schema: Mapping[str, Any] | None) -> set[str]:
             continue
         if path and _takes_any_text(part):
             found.add(path)
-        waiting += ((where, inner, depth - 1, behind) for where, inner in _inner(path, part))
+        inner = ((where, one, depth - 1, behind) for where, one in _inner(path, part))
+        waiting += (one for one in inner if isinstance(one[1], Mapping) or one[1] is True)
         place = part["$ref"] if isinstance(part.get("$ref"), str) else ""
         if "$ref" in part and place not in behind:
             waiting.append((path, referred(place), depth - 1, behind | {place}))
@@ -125,12 +126,16 @@ def _inner(path: str, part: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     for key, within in (("properties", f"{path}."), ("patternProperties", f"{path}.*")):
         for name, inner in _of(part, key, dict).items():
             yield f"{within}{_short(name)}".lstrip("."), inner
-    if (others := part.get("additionalProperties")) is not True:  # true is the default
-        yield f"{path}.*".lstrip("."), others
-    yield f"{path}[]", part.get("items")
-    for key in _COMBINED:
-        for inner in _of(part, key, list):
-            yield path, inner
+    for key in ("additionalProperties", "unevaluatedProperties"):
+        if (others := part.get(key)) is not True:  # true is the default
+            yield f"{path}.*".lstrip("."), others
+    for key in ("items", "prefixItems", "contains"):
+        value = part.get(key)
+        yield from ((f"{path}[]", one) for one in (value if isinstance(value, list) else [value]))
+    yield from ((path, one) for key in _COMBINED for one in _of(part, key, list))
+    yield from ((path, part.get(key)) for key in ("then", "else"))
+    for key in ("dependentSchemas", "dependencies"):
+        yield from ((path, one) for one in _of(part, key, dict).values())
 
 
 def _short(name: str) -> str:
