@@ -23,6 +23,7 @@ class Syntax(StrEnum):
 
 # The keys under which hosts keep a server's environment variables and headers.
 _SECRET_TABLES = {"env", "environment", "envs", "headers", "http_headers"}
+_SECRET_ENDINGS = ("secret", "password", "token", "apikey", "api_key", "api-key")  # of other keys
 _REFERENCES = ("${", "{env:")
 MIN_SECRET_LENGTH = 4  # shorter values are not secrets, and masking them makes a diff unreadable
 
@@ -88,7 +89,7 @@ def without_entry(data: bytes, syntax: Syntax, keys: Keys, *, keep: bool) -> byt
 
 
 def secrets_in(data: bytes, syntax: Syntax) -> set[str]:
-    """The values of all environment variables and headers in a file, except references."""
+    """The values of environment variables, headers and secrets in a file, except references."""
     return set(_secrets(_EDITORS[syntax].read(_text(data)), is_secret=False))
 
 
@@ -160,7 +161,8 @@ def _secrets(value: object, *, is_secret: bool) -> Iterator[str]:
     """The strings that may be secrets: each unchanged, escaped as in JSON, and line by line."""
     if isinstance(value, dict):
         for key, part in value.items():
-            yield from _secrets(part, is_secret=is_secret or key in _SECRET_TABLES)
+            is_named = key in _SECRET_TABLES or str(key).lower().endswith(_SECRET_ENDINGS)
+            yield from _secrets(part, is_secret=is_secret or is_named)
     elif isinstance(value, list):
         for part in value:
             yield from _secrets(part, is_secret=is_secret)
