@@ -23,7 +23,6 @@ from repertory.review.judgement import Judgement, State
 from repertory.review.store import MAX_EVENTS, ReviewStore
 from repertory.review.suspicions import Finding, suspicions
 from repertory.review.versions import VERSION_LENGTH, approval_digest
-from repertory.review.wire import Reviews
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
 from repertory.sources.registry import build
@@ -199,11 +198,11 @@ def test_approving_all_approves_only_the_listed_items(
     _passed(store, server)
     server.offer("Adds.", "New.", EVIL, EVIL, EVIL)
     _passed(store, server)
-    found = Reviews.of(store)
+    found = store.listing()
     assert [one.item for one in found.reviews] == ["src__2", "src__3"]
     assert (found.waiting, found.left_out) == (4, "2 of 4 items shown")
     assert store.approve(None, "ann") == ["src__2", "src__3"]
-    found = Reviews.of(store)
+    found = store.listing()
     assert [one.item for one in found.reviews] == ["src__4", "src__1"]
     assert found.left_out == ""
     assert store.quarantined() == {("src", "src__4")}

@@ -19,7 +19,7 @@ from repertory.review.difference import difference
 from repertory.review.judgement import Judgement, State
 from repertory.review.suspicions import Finding
 from repertory.review.versions import VERSION_LENGTH, approval_digest, is_bound
-from repertory.review.wire import Event, Review
+from repertory.review.wire import Event, Review, Reviews
 
 MAX_EVENTS = 50  # per item
 MAX_DIFF = 20_000  # characters per event
@@ -265,6 +265,10 @@ class ReviewStore:
                     connection.execute(query, [MAX_LISTED])
                 )
             ]
+
+    def listing(self) -> Reviews:
+        """The items that ``waiting`` lists, and how many wait."""
+        return Reviews(reviews=self.waiting(), waiting=self.count())
 
     def states(self, items: Sequence[str]) -> dict[tuple[str, str], State]:
         """The states of the given items that wait for a person, by source and id."""
