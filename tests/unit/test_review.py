@@ -514,6 +514,18 @@ def test_unreadable_approvals_keep_the_index_unchanged(tmp_path: Path) -> None:
         ReviewStore(tmp_path / "a.sqlite").waiting()
 
 
+def test_a_damaged_approval_is_an_error_of_the_store(store: ReviewStore) -> None:
+    """The directory of a damaged store is passed over when approvals are inherited."""
+    server = Offered(Trust.REVIEW, "Adds.", is_server=True)
+    server.offered = [msgspec.structs.replace(one, path=".mcp.json") for one in server.offered]
+    assert _passed(store, server) == ["src__0"]
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("UPDATE items SET current = x'00'")
+    with pytest.raises(StoreError, match="approvals"):
+        store.approved("src", "src__0")
+    assert _passed(ReviewStore(store.path.with_name("b.sqlite")), server) == ["src__0"]
+
+
 def test_the_history_of_an_item_is_bounded(store: ReviewStore) -> None:
     """The first event and the latest ones of each source are kept."""
     server = Offered(Trust.REVIEW, "Adds 0.", is_server=True)
