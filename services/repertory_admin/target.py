@@ -120,12 +120,10 @@ class Target(msgspec.Struct, frozen=True):
 
     def reviews(self) -> "Reviews":
         """The items that wait for approval."""
-        from repertory.review.wire import Reviews  # noqa: PLC0415 - a search needs none
-
         if self.server:
             return self.server.reviews()
         with self.open_here() as repertory:
-            return Reviews.of(repertory.parts.reviews)
+            return repertory.parts.reviews.listing()
 
     @contextmanager
     def naming_quarantined(self, *wanted: str) -> Iterator[None]:

@@ -287,6 +287,14 @@ def test_an_unreachable_api_is_an_error(shop: Shop) -> None:
         shop.requests.call(api, operation, {}, 30, os.environ)
 
 
+def test_an_invalid_international_host_is_an_error_of_the_call(shop: Shop) -> None:
+    """Such a host may be in an untrusted document."""
+    api = msgspec.structs.replace(shop.api, name="pets", origin="http://xn--a.example")
+    operation = Operation(method="GET", url="http://xn--a.example/")
+    with pytest.raises(CallError, match="The API pets could not be called"):
+        shop.requests.call(api, operation, {}, 30, os.environ)
+
+
 def test_an_error_of_the_connection_shows_no_secret(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

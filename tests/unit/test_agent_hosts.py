@@ -21,6 +21,7 @@ from repertory.agent_hosts.plan import State, Target, connecting, state_of, targ
 from repertory.agent_hosts.records import Records, backup_of
 from repertory.agent_hosts.table import HOSTS, host_named
 from repertory.errors import ConfigurationError, StoreError, UsageError
+from repertory.sources.mcp.config import read_files
 from repertory_admin.show.hosts import outcome, row
 from tests.support.generated_documents import FILES
 from tests.support.host_files import BOM, files
@@ -242,6 +243,25 @@ def test_undoing_keeps_later_edits(tmp_path: Path, host: Host, scope: Scope, kin
     assert entry_in(rest, host.syntax, host.keys) is None
     if kind in {"in use", "Windows line ends", "byte order mark", "both", "more lines at the end"}:
         assert rest == before
+
+
+def test_opencode_2_keeps_its_servers(tmp_path: Path) -> None:
+    """It also reads an entry in the format of opencode 1, beside those in its own."""
+    at, records = target(tmp_path, host_named("opencode")), Records(tmp_path / "data")
+    before = b"""{
+  "mcp": {
+    "timeout": { "startup": 5000 },
+    "servers": {
+      "everything": { "type": "local", "command": ["npx", "everything"] }
+    }
+  }
+}
+"""
+    put(at, before)
+    connect(at, records)
+    assert {one.name for one in read_files([at.file]).servers} == {"everything", "repertory"}
+    undo(at, records)
+    assert at.file.read_bytes() == before
 
 
 @settings(max_examples=30)

@@ -21,7 +21,7 @@ from repertory.formats.markdown import markdown
 from repertory.formats.mcp import mcp, mcp_detail
 from repertory.formats.openai import openai
 from repertory.formats.openai_functions import MAX_FUNCTION_LENGTH, short_function
-from repertory.formats.rendering import Format, Host, Rendered, render
+from repertory.formats.rendering import Format, FormatOptions, Rendered, render
 from repertory.formats.signatures import signature
 from repertory.formats.tools import host_name, object_schema, tool_spec
 from repertory.formats.uris import folder_of, id_of, places_of, uri_of
@@ -615,7 +615,7 @@ def test_text_formats_name_duplicates_and_warn_of_destructive_tools() -> None:
     """In JSON, both are fields of a hit."""
     copies = ("a__drop", "b__drop", "c__drop")
     found = answer(hit("github__drop", tags=("destructive",), duplicates=copies))
-    of_types = render(Format.TYPES, found, lambda _: {}, Host())
+    of_types = render(Format.TYPES, found, lambda _: {}, FormatOptions())
     for text in (markdown(found), str(of_types), compact([found], {})):
         assert "destructive" in text
         assert "also as a__drop and 2 more" in text
@@ -632,7 +632,9 @@ def every_format(found: Answer, items: Mapping[str, Item]) -> dict[Format, Rende
     def some(ids: Sequence[str]) -> Mapping[str, Item]:
         return {item_id: items[item_id] for item_id in ids}
 
-    return {form: render(form, found, some, Host(gateway="http://here")) for form in Format}
+    return {
+        form: render(form, found, some, FormatOptions(gateway="http://here")) for form in Format
+    }
 
 
 @pytest.mark.parametrize("kind", Kind)
@@ -674,7 +676,7 @@ def test_formats_use_only_the_hits_while_the_store_is_unavailable(form: Format) 
     def away(_: Sequence[str]) -> Mapping[str, Item]:
         raise StoreError("The store is away.")
 
-    assert "create_issue" in str(render(form, MIXED, away, Host()))
+    assert "create_issue" in str(render(form, MIXED, away, FormatOptions()))
 
 
 def test_a_deleted_tool_is_described_by_its_hit() -> None:
@@ -693,9 +695,9 @@ def test_schemas_are_read_only_if_a_format_needs_them() -> None:
         return {}
 
     for form in (Format.JSON, Format.MARKDOWN):
-        render(form, MIXED, items, Host())
-    render(Format.OPENAI, answer(SKILL), items, Host())
+        render(form, MIXED, items, FormatOptions())
+    render(Format.OPENAI, answer(SKILL), items, FormatOptions())
     assert asked == []
-    render(Format.ANTHROPIC, MIXED, items, Host())
-    render(Format.MCP, MIXED, items, Host())
+    render(Format.ANTHROPIC, MIXED, items, FormatOptions())
+    render(Format.MCP, MIXED, items, FormatOptions())
     assert asked == [[TOOL.id], [TOOL.id]]

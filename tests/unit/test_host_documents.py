@@ -138,6 +138,28 @@ def test_each_line_of_a_secret_is_hidden(syntax: Syntax, text: str) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("syntax", "text"),
+    [
+        (Syntax.JSON, '{"a": {"oauth": {"clientId": "me", "clientSecret": "s3cret"}}}'),
+        (Syntax.JSON, '{"a": {"auth": {"CLIENT_ID": "me", "CLIENT_SECRET": "s3cret"}}}'),
+        (Syntax.JSON, '{"provider": {"options": {"apiKey": "s3cret", "url": "https://x"}}}'),
+        (Syntax.TOML, 'bearer_token = "s3cret"\nbearer_token_env_var = "TOKEN_OF_A"\n'),
+        (Syntax.JSON, '{"args": ["-y", "notes", "--api-key", "s3cret", "--verbose"]}'),
+        (Syntax.JSON, '{"args": ["-y", "notes", "--api-key=s3cret", "--api-key=${KEY}"]}'),
+        (Syntax.JSON, '{"args": ["mcp-remote", "https://x", "--header", "s3cret"]}'),
+        (Syntax.TOML, 'args = ["-H", "s3cret", "token"]\n'),
+        (Syntax.JSON, '{"url": "https://x/mcp?team=red&apiKey=s3cret"}'),
+    ],
+)
+def test_a_value_whose_key_names_a_secret_is_hidden(syntax: Syntax, text: str) -> None:
+    """Hosts keep the secrets of OAuth clients and of models beside their servers.
+
+    Servers also get secrets as arguments and in URLs.
+    """
+    assert secrets_in(text.encode(), syntax) == {"s3cret"}
+
+
 def test_a_comment_after_a_removed_entry_stays() -> None:
     """A comment above the next table or key belongs to that one."""
     text = "[mcp_servers.repertory]\ncommand = 'x'\n\n# about b\n[mcp_servers.b]\ncommand = 'y'\n"

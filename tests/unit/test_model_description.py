@@ -15,12 +15,13 @@ from repertory.embedding.models import (
     Pooling,
     known,
 )
-from repertory.embedding.published import PUBLISHED
+from repertory.embedding.published import BGE_SMALL_TOKENIZER, WEIGHTS
 from repertory.errors import ModelError
 from tests.support.model_folders import write_model
 
-(_BGE,) = [one for one in PUBLISHED if one.model is BGE_SMALL]
-GENUINE = Digests(tuple(sorted(_BGE.weights)), min(_BGE.tokenizers))
+GENUINE = Digests(
+    tuple(one for one, model in WEIGHTS.items() if model is BGE_SMALL), BGE_SMALL_TOKENIZER
+)
 OTHER = Digests(("ab" * 32,), "cd" * 32)
 
 

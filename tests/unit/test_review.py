@@ -23,7 +23,6 @@ from repertory.review.judgement import Judgement, State
 from repertory.review.store import MAX_EVENTS, ReviewStore
 from repertory.review.suspicions import Finding, suspicions
 from repertory.review.versions import VERSION_LENGTH, approval_digest
-from repertory.review.wire import Reviews
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
 from repertory.sources.registry import build
@@ -199,11 +198,11 @@ def test_approving_all_approves_only_the_listed_items(
     _passed(store, server)
     server.offer("Adds.", "New.", EVIL, EVIL, EVIL)
     _passed(store, server)
-    found = Reviews.of(store)
+    found = store.listing()
     assert [one.item for one in found.reviews] == ["src__2", "src__3"]
     assert (found.waiting, found.left_out) == (4, "2 of 4 items shown")
     assert store.approve(None, "ann") == ["src__2", "src__3"]
-    found = Reviews.of(store)
+    found = store.listing()
     assert [one.item for one in found.reviews] == ["src__4", "src__1"]
     assert found.left_out == ""
     assert store.quarantined() == {("src", "src__4")}
@@ -513,6 +512,18 @@ def test_unreadable_approvals_keep_the_index_unchanged(tmp_path: Path) -> None:
         )
     with pytest.raises(StoreError, match="approvals"):
         ReviewStore(tmp_path / "a.sqlite").waiting()
+
+
+def test_a_damaged_approval_is_an_error_of_the_store(store: ReviewStore) -> None:
+    """The directory of a damaged store is passed over when approvals are inherited."""
+    server = Offered(Trust.REVIEW, "Adds.", is_server=True)
+    server.offered = [msgspec.structs.replace(one, path=".mcp.json") for one in server.offered]
+    assert _passed(store, server) == ["src__0"]
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("UPDATE items SET current = x'00'")
+    with pytest.raises(StoreError, match="approvals"):
+        store.approved("src", "src__0")
+    assert _passed(ReviewStore(store.path.with_name("b.sqlite")), server) == ["src__0"]
 
 
 def test_the_history_of_an_item_is_bounded(store: ReviewStore) -> None:

@@ -104,6 +104,9 @@ def test_unchanged_text_is_not_a_suspicious_change() -> None:
         ({"$ref": "#/$defs/text"}, {"a"}),
         ({"$ref": "#/$defs/note"}, {"a.text"}),
         ({"$ref": "#/$defs/of~1others"}, {"a"}),
+        ({"$ref": "#/$defs/up~1down"}, set()),
+        ({"$ref": "#/%24defs/up%7E1down"}, set()),
+        ({"$ref": "#/$defs/either/anyOf/0"}, set()),
         ({"$ref": "https://a.example/schema.json"}, {"a"}),
         ({"$ref": ["#"]}, {"a"}),
         ({"anyOf": [{"$ref": "#/$defs/note"}, {"type": "null"}]}, {"a.text"}),
@@ -113,6 +116,15 @@ def test_unchanged_text_is_not_a_suspicious_change() -> None:
         ({"type": "object", "additionalProperties": {"type": "string"}}, {"a.*"}),
         ({"type": "object", "additionalProperties": True}, set()),
         ({"items": {"items": {"type": ["string", "null"]}, "type": "array"}}, {"a", "a[][]"}),
+        ({"prefixItems": [{"type": "integer"}, {"$ref": "#/$defs/text"}]}, {"a", "a[]"}),
+        ({"type": "array", "items": [{"type": "integer"}, {"type": "string"}]}, {"a[]"}),
+        ({"type": "array", "contains": {"type": "string"}}, {"a[]"}),
+        ({"type": "object", "unevaluatedProperties": {"type": "string"}}, {"a.*"}),
+        ({"type": "object", "then": {"$ref": "#/$defs/note"}}, {"a.text"}),
+        ({"type": "object", "else": {"$ref": "#/$defs/note"}}, {"a.text"}),
+        ({"type": "object", "dependentSchemas": {"b": {"$ref": "#/$defs/note"}}}, {"a.text"}),
+        ({"type": "object", "dependencies": {"b": {"$ref": "#/$defs/note"}}}, {"a.text"}),
+        ({"type": "object", "dependencies": {"b": ["c"]}}, set()),
         ({"type": "string", "format": "date-time"}, set()),
         ({"type": "string", "format": "uri"}, {"a"}),
         ({"type": "string", "format": "text"}, {"a"}),
@@ -123,7 +135,13 @@ def test_unchanged_text_is_not_a_suspicious_change() -> None:
 def test_free_text_is_found_anywhere_in_a_schema(parameter: object, paths: set[str]) -> None:
     """References are followed; otherwise a change could hide a text parameter behind one."""
     text = {"type": "string"}
-    definitions = {"text": text, "note": {"properties": {"text": text}}}
+    choice = {"enum": ["up", "down"]}
+    definitions = {
+        "text": text,
+        "note": {"properties": {"text": text}},
+        "up/down": choice,
+        "either": {"anyOf": [choice]},
+    }
     assert free_text({"properties": {"a": parameter}, "$defs": definitions}) == paths
 
 

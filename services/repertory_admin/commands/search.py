@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from repertory.catalogue.item import Kind
-from repertory.formats.rendering import Format, Host, Rendered, render
+from repertory.formats.rendering import Format, FormatOptions, Rendered, render
 from repertory.search.query import query_of
 from repertory_admin import completion, terminal
 from repertory_admin.app import app, command
@@ -102,8 +102,8 @@ def search(
     with Bars() as bars, target.open(bars, embeds=True) as backend:
         answer = backend.search(asked)
         if output is not SearchOutput.TABLE:
-            host = Host(gateway=backend.gateway)
-            found = render(Format(output), answer, backend.items, host)
+            options = FormatOptions(gateway=backend.gateway)
+            found = render(Format(output), answer, backend.items, options)
     answers.warn_if_degraded(answer)
     answers.show_notices(answer)
     if isinstance(found, str):

@@ -30,7 +30,7 @@ def routes(reviews: ReviewStore, pool: Pool) -> list[AuditedRoute]:
 
         At most 500 are listed; ``waiting`` is their total number.
         """
-        return await pool.run(lambda: answer(Reviews.of(reviews)))
+        return await pool.run(lambda: answer(reviews.listing()))
 
     @operations.post(
         "/reviews/approve",

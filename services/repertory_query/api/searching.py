@@ -8,7 +8,7 @@ from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from repertory.formats.rendering import Format, Host
+from repertory.formats.rendering import Format, FormatOptions
 from repertory.index.vectors import Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
@@ -133,12 +133,12 @@ def routes(
         if given.format is Format.JSON:
             found = await searches.answer(query, caller)
             return Response(found.content, media_type=JSON)
-        host = Host(
+        options = FormatOptions(
             gateway=access.url(request),
             declared=frozenset(given.declared) if given.declared else None,
             call_id=given.call_id,
         )
-        rendered, mode = await searches.rendered(query, caller, given.format, host)
+        rendered, mode = await searches.rendered(query, caller, given.format, options)
         headers = {MODE: mode.value}  # most formats have no field for it
         if isinstance(rendered, str):
             return Response(rendered, headers=headers, media_type="text/markdown")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 from cachetools import LRUCache
 
-from repertory.formats.rendering import Format, Host, Rendered, render
+from repertory.formats.rendering import Format, FormatOptions, Rendered, render
 from repertory.search.answer import Answer, Mode
 from repertory.search.engine import SearchEngine
 from repertory.search.explanation import Explanation
@@ -115,14 +115,14 @@ class AnsweredSearches:
         return found
 
     async def rendered(
-        self, query: Query, caller: Caller, form: Format, host: Host
+        self, query: Query, caller: Caller, form: Format, options: FormatOptions
     ) -> tuple[Rendered, Mode]:
         """The answer in a format, never from the cache, and its mode; raises as ``answer``."""
         backend = visible_to(caller, self._service)
 
         def search() -> tuple[Rendered, Mode]:
             answer = backend.search(query)
-            return render(form, answer, backend.items, host), answer.mode
+            return render(form, answer, backend.items, options), answer.mode
 
         found, mode = await self.pool.run(search)
         self._metrics.search(mode)

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from repertory.catalogue.item import Item
+from repertory.catalogue.schemas import References, as_list
 from repertory.errors import UsageError
-from repertory.typescript.references import References, as_list
 from repertory_query.pages.schema import Row, parameters
 
 MAX_FIELDS = 40  # further arguments must be written as JSON

@@ -11,7 +11,6 @@ from starlette.routing import BaseRoute
 from repertory.errors import ConfigurationError, UsageError
 from repertory.keys import Scope
 from repertory.review.versions import check_bound
-from repertory.review.wire import Reviews
 from repertory.settings import PROJECT_FILE
 from repertory.sources.registry import digest_to_trust
 from repertory.trust import MAX_FILE_SIZE
@@ -54,7 +53,7 @@ def routes(service: Service, pool: Pool) -> list[BaseRoute]:
             return page(
                 request,
                 "reviews.html",
-                found=Reviews.of(store),
+                found=store.listing(),
                 files=_files(service),
                 may_trust=request.state.caller is OWNER,
                 is_team=service.parts.is_team,

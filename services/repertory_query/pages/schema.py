@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from repertory.typescript.references import References, as_list, description_of
+from repertory.catalogue.schemas import References, as_list, description_of
 
 MAX_DEPTH = 4  # levels of nested parameters
 MAX_ROWS = 300

@@ -1,13 +1,13 @@
 """Adds and removes an entry in the bytes of a configuration file, and changes nothing else."""
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import StrEnum
 from types import ModuleType
 from typing import Any
 
 from repertory.agent_hosts import json_text, toml_text, yaml_text
 from repertory.agent_hosts.edits import EditError, Keys, Value
+from repertory.agent_hosts.secret_values import secret_values
 from repertory.errors import UsageError
 
 _BOM = b"\xef\xbb\xbf"
@@ -20,11 +20,6 @@ class Syntax(StrEnum):
     TOML = "toml"
     YAML = "yaml"
 
-
-# The keys under which hosts keep a server's environment variables and headers.
-_SECRET_TABLES = {"env", "environment", "envs", "headers", "http_headers"}
-_REFERENCES = ("${", "{env:")
-MIN_SECRET_LENGTH = 4  # shorter values are not secrets, and masking them makes a diff unreadable
 
 _EDITORS: dict[Syntax, ModuleType] = {
     Syntax.JSON: json_text,
@@ -88,8 +83,8 @@ def without_entry(data: bytes, syntax: Syntax, keys: Keys, *, keep: bool) -> byt
 
 
 def secrets_in(data: bytes, syntax: Syntax) -> set[str]:
-    """The values of all environment variables and headers in a file, except references."""
-    return set(_secrets(_EDITORS[syntax].read(_text(data)), is_secret=False))
+    """The values in a file that may be secrets; see ``secret_values``."""
+    return secret_values(_EDITORS[syntax].read(_text(data)))
 
 
 def written(syntax: Syntax, keys: Keys, value: Value) -> str:
@@ -154,19 +149,3 @@ def _at(value: Any, keys: Keys) -> Any:  # noqa: ANN401 - any document
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
-
-
-def _secrets(value: object, *, is_secret: bool) -> Iterator[str]:
-    """The strings that may be secrets: each unchanged, escaped as in JSON, and line by line."""
-    if isinstance(value, dict):
-        for key, part in value.items():
-            yield from _secrets(part, is_secret=is_secret or key in _SECRET_TABLES)
-    elif isinstance(value, list):
-        for part in value:
-            yield from _secrets(part, is_secret=is_secret)
-    elif is_secret and isinstance(value, str):
-        is_reference = any(reference in value for reference in _REFERENCES)
-        if len(value) >= MIN_SECRET_LENGTH and not is_reference:
-            yield from (value, json.dumps(value)[1:-1])
-            lines = map(str.strip, value.splitlines())  # as TOML and YAML may write them
-            yield from (line for line in lines if len(line) >= MIN_SECRET_LENGTH)

@@ -27,8 +27,8 @@ class Format(StrEnum):
     MCP = "mcp"
 
 
-class Host(msgspec.Struct, frozen=True, kw_only=True):
-    """Parameters of the formats, given by the caller.
+class FormatOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Parameters of single formats, given by the caller.
 
     Attributes:
         gateway: The URL of the server that calls tools, for ``types``.
@@ -43,12 +43,12 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 
 Rendered = dict[str, Any] | str  # JSON, or Markdown
 
-_RENDERERS: dict[Format, Callable[[Answer, Mapping[str, Item], Host], Rendered]] = {
+_RENDERERS: dict[Format, Callable[[Answer, Mapping[str, Item], FormatOptions], Rendered]] = {
     Format.JSON: lambda answer, *_: msgspec.to_builtins(answer),
-    Format.TYPES: lambda answer, items, host: types_markdown(answer, items, host.gateway),
+    Format.TYPES: lambda answer, items, options: types_markdown(answer, items, options.gateway),
     Format.MARKDOWN: lambda answer, *_: markdown(answer),
-    Format.ANTHROPIC: lambda answer, items, host: anthropic(answer, items, host.declared),
-    Format.OPENAI: lambda answer, items, host: openai(answer, items, host.call_id),
+    Format.ANTHROPIC: lambda answer, items, options: anthropic(answer, items, options.declared),
+    Format.OPENAI: lambda answer, items, options: openai(answer, items, options.call_id),
     Format.MCP: lambda answer, items, _: mcp([answer], items),
 }
 _WITH_TOOLS = {Format.TYPES, Format.ANTHROPIC, Format.OPENAI, Format.MCP}
@@ -58,12 +58,12 @@ def render(
     form: Format,
     answer: Answer,
     items: Callable[[Sequence[str]], Mapping[str, Item]],
-    host: Host,
+    options: FormatOptions,
 ) -> Rendered:
     """Render an answer; the schemas of tools come from ``items``, see ``Backend.items``.
 
     While the store is unavailable, the hits are rendered without the schemas.
     """
     return _RENDERERS[form](
-        answer, whole_tools([answer], items) if form in _WITH_TOOLS else {}, host
+        answer, whole_tools([answer], items) if form in _WITH_TOOLS else {}, options
     )

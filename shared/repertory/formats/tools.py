@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from repertory.catalogue.item import KEY_BYTES, Item, Kind, item_key
+from repertory.catalogue.schemas import References, as_list
 from repertory.errors import StoreError
 from repertory.search.answer import Answer, Hit
 from repertory.text import clean, cut, one_line
-from repertory.typescript.references import References, as_list
 
 ID_LINE = "Tool id: "
 MAX_NAME_LENGTH = 64

@@ -19,7 +19,7 @@ from repertory.review.difference import difference
 from repertory.review.judgement import Judgement, State
 from repertory.review.suspicions import Finding
 from repertory.review.versions import VERSION_LENGTH, approval_digest, is_bound
-from repertory.review.wire import Event, Review
+from repertory.review.wire import Event, Review, Reviews
 
 MAX_EVENTS = 50  # per item
 MAX_DIFF = 20_000  # characters per event
@@ -117,7 +117,7 @@ class ReviewStore:
         query = f"SELECT {_APPROVED} AND id = ?"
         with self._database.reading() as connection:
             row = connection.execute(query, [source, item]).fetchone()
-        return _unpacked(row[0]) if row and row[0] else None
+            return _unpacked(row[0]) if row and row[0] else None
 
     def inherit(self, source: str, places: Container[str]) -> bool:
         """Copy the approvals of a source from another directory, if it is unknown here.
@@ -148,15 +148,13 @@ class ReviewStore:
     def _approved_of(self, source: str) -> list[tuple[Item, str, Judgement]]:
         """The approved versions of a source's items, in the form that ``record`` takes."""
         query = f"SELECT hash, state, {_APPROVED}"
-        with self._database.reading() as connection:
-            rows = connection.execute(query, [source]).fetchall()
         found = []
-        for hash_, state, content in rows:
-            if content is None:
-                continue
-            item = _unpacked(content)
-            digest = hash_ if state == State.APPROVED else approval_digest(item)
-            found.append((item, digest, Judgement(State.APPROVED)))
+        with self._database.reading() as connection:
+            for hash_, state, content in connection.execute(query, [source]):
+                if content is not None:
+                    item = _unpacked(content)
+                    digest = hash_ if state == State.APPROVED else approval_digest(item)
+                    found.append((item, digest, Judgement(State.APPROVED)))
         return found
 
     def record(
@@ -265,6 +263,10 @@ class ReviewStore:
                     connection.execute(query, [MAX_LISTED])
                 )
             ]
+
+    def listing(self) -> Reviews:
+        """The items that ``waiting`` lists, and how many wait."""
+        return Reviews(reviews=self.waiting(), waiting=self.count())
 
     def states(self, items: Sequence[str]) -> dict[tuple[str, str], State]:
         """The states of the given items that wait for a person, by source and id."""

@@ -11,6 +11,7 @@ import msgspec
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.passages import item_passages
 from repertory.catalogue.safety import READ_ONLY
+from repertory.catalogue.schemas import References
 from repertory.review.readings import readings
 from repertory.review.suspicions import Finding, shown, suspicions
 
@@ -101,7 +102,7 @@ def free_text(schema: Mapping[str, Any] | None) -> set[str]:
     # A path, its part, the remaining depth, and the references that led there.
     start: tuple[str, object, int, frozenset[str]] = ("", schema, MAX_NESTING, frozenset())
     waiting = [start]
-    referred = functools.cache(functools.partial(_referred, schema or {}))
+    referred = functools.cache(functools.partial(_referred, References(schema)))
     for _ in range(MAX_PARTS):
         if not waiting:
             return found
@@ -111,7 +112,8 @@ def free_text(schema: Mapping[str, Any] | None) -> set[str]:
             continue
         if path and _takes_any_text(part):
             found.add(path)
-        waiting += ((where, inner, depth - 1, behind) for where, inner in _inner(path, part))
+        inner = ((where, one, depth - 1, behind) for where, one in _inner(path, part))
+        waiting += (one for one in inner if isinstance(one[1], Mapping) or one[1] is True)
         place = part["$ref"] if isinstance(part.get("$ref"), str) else ""
         if "$ref" in part and place not in behind:
             waiting.append((path, referred(place), depth - 1, behind | {place}))
@@ -124,12 +126,16 @@ def _inner(path: str, part: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     for key, within in (("properties", f"{path}."), ("patternProperties", f"{path}.*")):
         for name, inner in _of(part, key, dict).items():
             yield f"{within}{_short(name)}".lstrip("."), inner
-    if (others := part.get("additionalProperties")) is not True:  # true is the default
-        yield f"{path}.*".lstrip("."), others
-    yield f"{path}[]", part.get("items")
-    for key in _COMBINED:
-        for inner in _of(part, key, list):
-            yield path, inner
+    for key in ("additionalProperties", "unevaluatedProperties"):
+        if (others := part.get(key)) is not True:  # true is the default
+            yield f"{path}.*".lstrip("."), others
+    for key in ("items", "prefixItems", "contains"):
+        value = part.get(key)
+        yield from ((f"{path}[]", one) for one in (value if isinstance(value, list) else [value]))
+    yield from ((path, one) for key in _COMBINED for one in _of(part, key, list))
+    yield from ((path, part.get(key)) for key in ("then", "else"))
+    for key in ("dependentSchemas", "dependencies"):
+        yield from ((path, one) for one in _of(part, key, dict).values())
 
 
 def _short(name: str) -> str:
@@ -138,13 +144,10 @@ def _short(name: str) -> str:
     return hashlib.sha256(name.encode(errors="replace")).hexdigest() if is_long else name
 
 
-def _referred(schema: Mapping[str, Any], place: str) -> object:
+def _referred(references: References, place: str) -> object:
     """The target of a reference within a schema; a schema for any value if it is missing."""
-    start, *names = place.split("/")
-    found: object = schema if start == "#" else None
-    for name in names:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return {} if found is None else found
+    pointer = references.pointer(place)
+    return {} if pointer is None else references.at(pointer)
 
 
 def _of(part: Mapping[str, Any], key: str, kind: type[T]) -> T:

@@ -1,6 +1,6 @@
 """The JSON of reviews in the HTTP API."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -8,9 +8,6 @@ from msgspec import Meta
 from repertory.review.judgement import State
 from repertory.review.suspicions import Finding
 from repertory.review.versions import VERSION_LENGTH
-
-if TYPE_CHECKING:
-    from repertory.review.store import ReviewStore
 
 MAX_APPROVED = 1_000  # items in one request
 # For the description only. ``check_bound`` checks it, with a message that says what to do.
@@ -71,11 +68,6 @@ class Reviews(msgspec.Struct, frozen=True, kw_only=True):
     waiting: Annotated[
         int, Meta(description="The number of waiting items; the list has the first 500.")
     ] = 0  # the default is for answers of older servers
-
-    @classmethod
-    def of(cls, store: "ReviewStore") -> "Reviews":
-        """The waiting items of a store."""
-        return cls(reviews=store.waiting(), waiting=store.count())
 
     @property
     def left_out(self) -> str:

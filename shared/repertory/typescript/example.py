@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from repertory.catalogue.item import Item
+from repertory.catalogue.schemas import References, as_list
 from repertory.typescript.module import Module
-from repertory.typescript.references import References, as_list
 from repertory.typescript.syntax import key, quoted
 
 MAX_DEPTH = 4  # levels of nesting

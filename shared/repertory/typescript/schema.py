@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from repertory.catalogue.schemas import Pointer, as_list, description_of
 from repertory.text import cut
-from repertory.typescript.references import TOO_WIDE, Pointer, References, as_list, description_of
+from repertory.typescript.references import TOO_WIDE, TypeReferences
 from repertory.typescript.syntax import IdentifierPool, comment, key, pascal
 from repertory.typescript.types import (
     ANY_OBJECT,
@@ -71,7 +72,7 @@ class _Writer:
 
     def __init__(self, name: str, root: object, names: IdentifierPool) -> None:
         self._names = names
-        self._references = References(root)
+        self._references = TypeReferences(root)
         self._declared: dict[Pointer, str] = {(): name}
         self._waiting: deque[Pointer] = deque([()])  # declared but not yet written
         self._left = MAX_TYPES_LENGTH

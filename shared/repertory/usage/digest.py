@@ -68,7 +68,8 @@ def send(url: str, message: dict[str, Any]) -> None:
         # Only the status of the response is read.
         with httpx.stream("POST", url, json=message, timeout=TIMEOUT_S) as response:
             status = response.status_code
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    # UnicodeError: the host is not a valid international name.
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
         raise StoreError(
             f"The webhook of insights.webhook cannot be reached ({type(error).__name__})."
         ) from error

@@ -1,7 +1,7 @@
 """Each search with what its caller used afterwards."""
 
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Reversible
 
 import msgspec
 
@@ -47,10 +47,12 @@ def outcomes(events: Iterable[Event]) -> list[Outcome]:
     return [one for one in found if id(one) not in continued]
 
 
-def _add_use(searches: Iterable[Outcome], use: Use) -> None:
-    for outcome in searches:
+def _add_use(searches: Reversible[Outcome], use: Use) -> None:
+    for outcome in reversed(searches):
         elapsed = use.at - outcome.search.at
+        if elapsed > USED_WITHIN_S:
+            return
         is_hit = use.item in outcome.search.named
         known = outcome.used if is_hit else outcome.followed
-        if elapsed <= (USED_WITHIN_S if is_hit else FOLLOWED_WITHIN_S) and use.item not in known:
+        if (is_hit or elapsed <= FOLLOWED_WITHIN_S) and use.item not in known:
             known.append(use.item)

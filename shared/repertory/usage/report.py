@@ -3,9 +3,9 @@
 import math
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
 from repertory.catalogue.item import Kind
 from repertory.catalogue.likeness import likenesses
@@ -57,25 +57,21 @@ def report(
         for one in searches
         if one.search.hits and not one.used and now - one.search.at > USED_WITHIN_S
     ]
-    slow = [one for one in searches if one.search.ms >= SLOW_MS]
+    slow_searches = [one for one in searches if one.search.ms >= SLOW_MS]
     found = Counter(item for one in searches for item in one.search.named)
     answers = {
         one.search.digest: one.search.hits
         for one in searches
         if one.search.hits and one.search.confidence >= DEFAULT_THRESHOLD
     }
-    lists: dict[str, list[SearchFinding] | list[ItemFinding] | list[StaleSource]] = {
-        "unanswered": [_unanswered(one, known, answers) for one in clusters(empty)],
-        "unused": [_unused(one, known) for one in clusters(unused)],
-        "never_found": list(_never_found(entries, found, len(searches))) if searches else [],
-        "never_used": list(_never_used(entries, found, used)),
-        "alike": list(_alike(entries, found)),
-        "shadowed": list(_shadowed(entries, sources, found)),
-        "stale": list(_stale(sources, now)),
-        "slow": sorted(map(_slow, clusters(slow)), key=lambda one: -one.ms),
-    }
+    unanswered, ignored = clusters(empty), clusters(unused)
+    slow = sorted(clusters(slow_searches), key=_slowest_ms, reverse=True)
+    never_found = list(_never_found(entries, found, len(searches))) if searches else []
+    never_used = list(_never_used(entries, found, used))
+    alike = list(_alike(entries, found))
+    shadowed = list(_shadowed(entries, sources, found))
+    stale = list(_stale(sources, now))
     has_queries = recording == "plain"
-    names = {one.name: one.encode_name for one in fields(Insights)}  # as the JSON has them
     durations = sorted(one.search.ms for one in searches)
     return Insights(
         since=min((event.at for event in events), default=0.0),
@@ -88,17 +84,39 @@ def report(
         recording=recording,
         median_ms=_quantile(durations, 0.5),
         slow_ms=_quantile(durations, 0.95),
-        totals={names[name]: len(one) for name, one in lists.items()},
-        **{name: _shown(one, has_queries=has_queries) for name, one in lists.items()},  # type: ignore[arg-type]  # by name
+        unanswered=_shown(
+            unanswered, lambda one: _unanswered(one, known, answers), has_queries=has_queries
+        ),
+        unused=_shown(ignored, lambda one: _unused(one, known), has_queries=has_queries),
+        never_found=never_found[:MAX_LISTED],
+        never_used=never_used[:MAX_LISTED],
+        alike=alike[:MAX_LISTED],
+        shadowed=shadowed[:MAX_LISTED],
+        stale=stale[:MAX_LISTED],
+        slow=_shown(slow, _slow, has_queries=has_queries),
+        totals={
+            "unanswered": len(unanswered),
+            "unused": len(ignored),
+            "neverFound": len(never_found),
+            "neverUsed": len(never_used),
+            "alike": len(alike),
+            "shadowed": len(shadowed),
+            "stale": len(stale),
+            "slow": len(slow),
+        },
     )
 
 
-def _shown(found: Sequence[object], *, has_queries: bool) -> list[object]:
-    """The first entries of a list, without queries if they must not be shown."""
-    shown = list(found[:MAX_LISTED])
-    if has_queries:
-        return shown
-    return [replace(one, queries=[]) if isinstance(one, SearchFinding) else one for one in shown]
+def _shown(
+    found: Sequence[Cluster], advice: Callable[[Cluster], SearchFinding], *, has_queries: bool
+) -> list[SearchFinding]:
+    """The advice about the first clusters, without queries if they must not be shown."""
+    shown = map(advice, found[:MAX_LISTED])
+    return [one if has_queries else replace(one, queries=[]) for one in shown]
+
+
+def _slowest_ms(cluster: Cluster) -> float:
+    return max(one.search.ms for one in cluster.outcomes)
 
 
 def _searches(cluster: Cluster, items: list[str], advice: str, field: str = "") -> SearchFinding:

@@ -35,6 +35,8 @@ MAX_TEXT_LENGTH = 20_000  # characters of the response in the result of a failed
 MAX_CONCURRENT_CALLS = 16  # per API, so that a hanging API cannot occupy every thread
 _SLOW_CODEC = "punycode"  # takes quadratic time, and is meant for names of hosts only
 _FOLLOWED = frozenset((301, 302, 303, 307, 308))
+# UnicodeError: the host is not a valid international name.
+_FAILURES = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, UnicodeError)
 
 
 class Requests:
@@ -84,7 +86,7 @@ class Requests:
                 f"The API {api.name} did not answer within {seconds:g} s."
             ) from None
         # Drop the cause, because its message may quote the URL with secrets.
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
+        except _FAILURES as error:
             reason = credentials.redact(str(error)) or type(error).__name__
             raise CallError(f"The API {api.name} could not be called: {_quoted(reason)}.") from None
         finally:

@@ -1,7 +1,8 @@
 """Encodes parameter values in the styles of OpenAPI, which follow RFC 6570."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -15,6 +16,8 @@ _RESERVED = ":/?[]@!$'()*,;"
 _SEPARATORS = {"spaceDelimited": "%20", "pipeDelimited": "%7C", "label": "."}
 
 Pair = tuple[str, str]
+
+_encoded = partial(quote, safe="")
 
 
 def text_of(value: object) -> str:
@@ -40,7 +43,7 @@ def in_path(parameter: Parameter, value: object) -> str:
     if style == "matrix":
         pairs = _pairs(name, value) if parameter.explode else [(name, _joined(value, ","))]
         return _fit(parameter, "".join(f";{key}={one}" if one else f";{key}" for key, one in pairs))
-    found = _joined(value, separator, explode=parameter.explode)
+    found = _joined(value, separator, parameter.explode)
     if found.strip(".") == "":
         raise ArgumentsError(
             f"The argument {parameter.argument} is a part of a path, so it needs a text that is "
@@ -70,14 +73,12 @@ def query_pairs(
     key = quote(name, safe="")
     if style == "json":
         return [(key, quote(text_of(value), safe=safe))]
-    if style == "deepObject" and isinstance(value, Mapping | list):
+    if style == "deepObject":
         return [(one, quote(text, safe=safe)) for one, text in _deep(key, value, 0)]
-    if isinstance(value, Mapping | list) and explode and style == "form":
+    if explode and style == "form":
         return _pairs(key, value, safe)
-    if isinstance(value, Mapping | list):
-        separator = _SEPARATORS.get(style, ",")
-        return [(key, _joined(value, separator, safe=safe))]
-    return [(key, quote(text_of(value), safe=safe))]
+    separator = _SEPARATORS.get(style, ",")
+    return [(key, _joined(value, separator, encode=partial(quote, safe=safe)))]
 
 
 def in_header(parameter: Parameter, value: object) -> str:
@@ -86,7 +87,8 @@ def in_header(parameter: Parameter, value: object) -> str:
     Raises:
         ArgumentsError: The value has characters that are not allowed in a header.
     """
-    found = text_of(value) if parameter.style == "json" else _plain(value, parameter.explode)
+    is_json = parameter.style == "json"
+    found = text_of(value) if is_json else _joined(value, ",", parameter.explode, encode=str)
     if any(ord(character) < 32 or ord(character) == 127 for character in found):
         raise ArgumentsError(
             f"The argument {parameter.argument} is sent as a header, which cannot have line breaks "
@@ -102,32 +104,23 @@ def in_cookie(parameter: Parameter, value: object) -> list[Pair]:
     return found
 
 
-def _joined(value: object, separator: str, *, explode: bool = False, safe: str = "") -> str:
+def _joined(
+    value: object, separator: str, explode: bool = False, *, encode: Callable[[str], str] = _encoded
+) -> str:
     """An encoded value; the elements of lists and objects are joined by the separator."""
     if isinstance(value, Mapping):
         between = "=" if explode else separator
         parts = [
-            f"{quote(str(key), safe=safe)}{between}{quote(text_of(inner), safe=safe)}"
-            for key, inner in value.items()
+            f"{encode(str(key))}{between}{encode(text_of(inner))}" for key, inner in value.items()
         ]
         return separator.join(parts)
     if isinstance(value, list):
-        return separator.join(quote(text_of(inner), safe=safe) for inner in value)
-    return quote(text_of(value), safe=safe)
-
-
-def _plain(value: object, explode: bool) -> str:
-    """A value without encoding; the elements of lists and objects are joined by commas."""
-    if isinstance(value, Mapping):
-        between = "=" if explode else ","
-        return ",".join(f"{key}{between}{text_of(inner)}" for key, inner in value.items())
-    if isinstance(value, list):
-        return ",".join(map(text_of, value))
-    return text_of(value)
+        return separator.join(encode(text_of(inner)) for inner in value)
+    return encode(text_of(value))
 
 
 def _pairs(key: str, value: object, safe: str = "") -> list[Pair]:
-    """A pair for each element of a list, or each member of an object."""
+    """A pair for each element of a list or each member of an object; one for any other value."""
     if isinstance(value, Mapping):
         return [
             (quote(str(name), safe=""), quote(text_of(inner), safe=safe))
