@@ -141,7 +141,8 @@ def test_large_batches_leave_threads_for_others(
         ({"q": "x", "alpha": 1.1}, "alpha: use a number of at most 1."),
         ({"q": "x", "threshold": "nan"}, "threshold"),
         ({"q": "x", "kind": "spell"}, "kind[0]: use one of 'document', 'skill'"),
-        ({"q": "x", "name_weight": 0.1}, "name_weight: unknown"),
+        ({"q": "x", "name_weight": 0.1}, "name_weight: unknown; since release 0.2, it is called "),
+        ({"q": "x", "weight": 0.1}, "weight: unknown."),
         ({}, "q: required"),
     ],
 )
