@@ -27,7 +27,8 @@ NOTHING_OFFERED = (
 )
 HAS_RIVAL = (
     "Another watch service publishes a different catalogue under the same name in Qdrant, so this "
-    "one has stopped publishing; stop one of them, or give each its own `REPERTORY_NAMESPACE`."
+    "one has stopped publishing; stop one of them and restart the other, or give each its own "
+    "`REPERTORY_NAMESPACE`."
 )
 
 LATE = "The latest changes are not searchable yet; `repertory stats` says what they wait for."
