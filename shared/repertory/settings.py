@@ -97,6 +97,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.values.redis_url
 
     @property
+    def to_index(self) -> str:
+        """The command that indexes the same sources: files named by flags are named again."""
+        words = ["repertory", "index"]
+        if self.flags.get("config"):
+            words += ["--config", str(self.named)]
+        if self.flags.get("mcp_config"):
+            words += [word for path in self.mcp_configs for word in ("--mcp-config", str(path))]
+        return shlex.join(words)
+
+    @property
     def to_trust(self) -> str:
         """The command that trusts the project's configuration file."""
         return f"repertory config trust {shlex.quote(str(self.file))}"

@@ -202,3 +202,15 @@ def test_values_that_may_hold_a_password_are_secret() -> None:
         *("insights_webhook", "oidc_client_secret", "qdrant_api_key"),
         *("redis_url", "server_api_key"),
     }
+
+
+def test_the_command_that_indexes_names_the_files_of_the_flags(tmp_path: Path) -> None:
+    """Files that the environment names apply to each command, so they are left out."""
+    file = tmp_path / "my own.toml"
+    file.write_text("", "utf-8")
+    flags = {"config": file.name, "mcp_config": ["a.json", "b.json"]}
+    command = load(flags, tmp_path, {}).to_index
+    names = f"--mcp-config {tmp_path}/a.json --mcp-config {tmp_path}/b.json"
+    assert command == f"repertory index --config '{file}' {names}"
+    environment = {"REPERTORY_CONFIG": str(file), "REPERTORY_MCP_CONFIG": "a.json"}
+    assert load({}, tmp_path, environment).to_index == "repertory index"
