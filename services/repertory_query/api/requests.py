@@ -123,7 +123,8 @@ def _invalid(error: msgspec.ValidationError, kind: type) -> UsageError:
 def _unknown(name: str, fields: Collection[str]) -> str:
     """What is wrong with a name; before release 0.2, some had an underscore."""
     now = re.sub("_([a-z])", lambda found: found[1].upper(), name[:80])
-    return f"unknown; since release 0.2, it is called {now}" if now in fields else "unknown"
+    is_renamed = now != name and now in fields
+    return f"unknown; since release 0.2, it is called {now}" if is_renamed else "unknown"
 
 
 def _number_wanted(kind: str, bound: str) -> str:

@@ -177,6 +177,12 @@ def test_an_invalid_body_is_refused(client: TestClient, body: bytes, status: int
     assert len(problem(response, status)) < 500
 
 
+def test_a_field_in_the_wrong_place_is_unknown(client: TestClient) -> None:
+    """It was not renamed: the queries of a batch have a field of this name."""
+    refused = problem(client.post("/search", json={"q": "x"}), 422)
+    assert refused == "The request cannot be read: q: unknown."
+
+
 def test_items_are_listed_in_pages(client: TestClient) -> None:
     """Pages are ordered by id, can be filtered, and give the total."""
     everything = client.get("/items").json()
