@@ -94,6 +94,7 @@ COMMANDS = {
     for name, (module, line) in commands.items()
 }
 ALIASES = {"get-types": "types"}  # names of Toolscript, which Repertory replaces
+REMOVED = {"calibrate": "every model is calibrated at its first use"}  # and why
 IN_GROUPS = {"approve": "trust approve", "review": "trust review"}  # names that are often expected
 _FIRST_STEPS = (
     'repertory search "fill in a PDF form"',
@@ -134,6 +135,8 @@ class _Root(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - Typer's own
         if found := IN_GROUPS.get(args[0]):
             raise UsageError(f"There is no command {args[0]}; there is `repertory {found}`.")
+        if why := REMOVED.get(args[0]):
+            raise UsageError(f"The command {args[0]} was removed, because {why}.")
         args = [ALIASES.get(args[0], args[0]), *args[1:]]
         name, command, rest = super().resolve_command(ctx, args)
         if isinstance(command, _Unloaded) and command.name:

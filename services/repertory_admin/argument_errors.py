@@ -18,6 +18,7 @@ _WORDS = (
     (r"No such command '(.+?)'\.", r"There is no command \1."),
     (r"No such command '(.+?)'\. (Did .+\?)", r"There is no command \1. \2"),
     (r"Option '(.+)' requires an argument\.", r"\1 needs a value."),
+    (r"Option '(.+)' does not take a value\.", r"\1 takes no value."),
     (r"Got unexpected extra arguments?(?:\(s\))? \((.+)\)", r"Unexpected argument: \1."),
 )
 _EXPECTED = (
@@ -39,7 +40,15 @@ def refusal(error: Any) -> str:  # noqa: ANN401 - as above
     context = getattr(error, "ctx", None)
     if context is None or _MUST in text:
         return text
+    if _is_debounce(text, context):
+        text += " Seconds without changes are given with --debounce."
     return f"{text} `{context.command_path} --help` shows how to call it."
+
+
+def _is_debounce(text: str, context: Any) -> bool:  # noqa: ANN401 - as above
+    """Whether ``--quiet`` was given seconds, as before release 0.2."""
+    is_number = re.fullmatch(r"Unexpected argument: [\d.]+", text)
+    return bool(is_number and context.params.get("quiet") and "debounce" in context.params)
 
 
 def _in_words(text: str) -> str:

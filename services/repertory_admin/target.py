@@ -108,10 +108,10 @@ class Target(msgspec.Struct, frozen=True):
             repertory.ensure_indexed()
             return repertory
         try:
-            _index_files(repertory, indexing)
+            _index_files(repertory, indexing, embeds=embeds)
         except WeightsUnavailableError:
             repertory = stack.enter_context(self._open_for_words())
-            _index_files(repertory, indexing, words_suffice=True)
+            _index_files(repertory, indexing, embeds=embeds, words_suffice=True)
         return repertory
 
     def started(self) -> "Client | None":
@@ -213,15 +213,19 @@ def index_tools(settings: Settings, directory: Path, servers: Collection[str]) -
     runs.show_asked(Target(settings, directory, None).index_here(servers), servers)
 
 
-def _index_files(repertory: "Repertory", bars: Bars, *, words_suffice: bool = False) -> None:
+def _index_files(
+    repertory: "Repertory", bars: Bars, *, embeds: bool, words_suffice: bool = False
+) -> None:
     from repertory_admin.show import runs  # noqa: PLC0415 - imports the sources
 
     words_suffice |= repertory.settings.values.model is None
     run = repertory.index_files(bars.step, words_suffice=words_suffice)
     bars.clear()
     terminal.note(runs.headline(run))
+    shown_with_answer = repertory.workspace.notices if embeds else ()
     for notice in run.notices:
-        terminal.note(notice)
+        if notice not in shown_with_answer:
+            terminal.note(notice)
     if run.stats.errors:
         failed = counted(run.stats.errors, "error")
         terminal.note(f"{failed} while reading the sources; `repertory doctor` says where.")

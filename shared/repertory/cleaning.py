@@ -32,19 +32,20 @@ from repertory.embedding.digests import state_name
 from repertory.embedding.model_files import SOURCE, WEIGHTS, Format, source_of
 from repertory.embedding.packages import installed_weights
 from repertory.errors import StoreBusyError, StoreError
-from repertory.files import PRIVATE, UNFINISHED, is_gone, size_on_disk
+from repertory.files import PRIVATE, UNFINISHED, is_gone, read_json, size_on_disk
 from repertory.index.edge import EdgeStore
 from repertory.indexing.collection_names import (
     alias_parts,
     configuration_of,
     is_index,
+    is_older,
     sandbox_key,
     sandbox_of,
 )
 from repertory.running import lock_of, note_path
 from repertory.sources.fetched.content import LOCK
 from repertory.sources.fetched.users import USERS, used, users_gone
-from repertory.workspace import SHOWN, directory_key, owners
+from repertory.workspace import SHOWN, Indexed, directory_key, owners
 
 GRACE_S = 60.0  # newer files are kept: another process may be about to use them
 
@@ -146,7 +147,7 @@ def _indexes(
             continue  # it only names the newest index of a configuration
         active = aliases.get(own)
         is_old = configuration and active and configuration != configuration_of(active)
-        if key in gone:
+        if key in gone or (key not in known and is_older(target)):
             left.add(target)
         elif not is_old or key not in known or _is_served(data, known[key]):
             used.add(target)
@@ -219,12 +220,17 @@ def _leftovers(data: Path, now: float) -> Iterator[Unused]:
             yield _unused(Kind.LEFTOVER, path)
     for path in (*data.glob("vectors.sqlite.corrupt-*"), *left_by_backups(data, now)):
         yield _unused(Kind.LEFTOVER, path)
-    for path in (data / WORKSPACES).glob("*.seen"):
-        if _OLD_RECORD.fullmatch(path.name):
+    for path in (data / WORKSPACES).glob("*"):
+        if _OLD_RECORD.fullmatch(path.name) or _is_first_record(path):
             yield _unused(Kind.LEFTOVER, path)
     for path in (*_unfinished(data), *(data / MODELS).rglob("*.partial")):
         if _is_old(path, now):
             yield _unused(Kind.LEFTOVER, path)
+
+
+def _is_first_record(path: Path) -> bool:
+    """Whether a file is the record of a run of release 0.1, which this release cannot read."""
+    return bool(_NOTE.fullmatch(path.name)) and read_json(path, Indexed) is None
 
 
 def _unfinished(data: Path) -> Iterator[Path]:

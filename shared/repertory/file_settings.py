@@ -20,7 +20,7 @@ from repertory.sources.reading import toml
 from repertory.sources.registry import fetches
 from repertory.trust import TrustStore, digest_of
 from repertory.untrusted_files import read_within
-from repertory.values import PATHS, SETTINGS
+from repertory.values import PATHS, RENAMED, SETTINGS
 
 MAX_FILE_SIZE = 1 << 20  # bytes
 MAX_SOURCES = 500  # per file
@@ -182,9 +182,7 @@ def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str
         for name, value in table.items():
             key = f"{section}.{name}" if name else section
             if key not in known:
-                raise ConfigurationError(
-                    f"{path}: there is no setting {key!r}; `repertory config show` lists them."
-                )
+                raise ConfigurationError(f"{path}: {_unknown(key)}")
             if known[key].personal and not mine:
                 raise ConfigurationError(
                     f"{path}: a file that came with a project cannot set {key!r}; set it in your "
@@ -194,6 +192,12 @@ def _flatten(document: Mapping[str, Any], path: Path, *, mine: bool) -> dict[str
             is_path = isinstance(value, str) and _is_path(field, value, path.parent)
             found[field] = str(path_of(value, path.parent)) if is_path else value
     return found
+
+
+def _unknown(key: str) -> str:
+    if now := RENAMED.get(key):
+        return f"the setting {key!r} is called {now!r} since release 0.2; rename it."
+    return f"there is no setting {key!r}; `repertory config show` lists them."
 
 
 def _is_path(field: str, value: str, folder: Path) -> bool:

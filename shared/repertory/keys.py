@@ -160,8 +160,8 @@ class Keys:
             self._write([*keys, key])
         return token
 
-    def revoke(self, name: str) -> None:
-        """Revoke a key.
+    def revoke(self, name: str) -> bool:
+        """Revoke a key. Return whether it stays in the older file, which other servers may read.
 
         Raises:
             UsageError: No key has that name.
@@ -174,6 +174,8 @@ class Keys:
             if len(kept) == len(keys):
                 raise UsageError(f"There is no key {name!r}; `repertory keys list` shows them.")
             self._write(kept)
+        older = Keys(self._older).active() if self._older else ()
+        return not {*keys}.difference(kept).isdisjoint(older)
 
     def reset(self) -> None:
         """Remove all keys: callers need none any more, also at a running server.

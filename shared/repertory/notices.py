@@ -28,7 +28,8 @@ NOTHING_OFFERED = (
 )
 HAS_RIVAL = (
     "Another watch service publishes a different catalogue under the same name in Qdrant, so this "
-    "one has stopped publishing; stop one of them, or give each its own `REPERTORY_NAMESPACE`."
+    "one has stopped publishing; stop one of them and restart the other, or give each its own "
+    "`REPERTORY_NAMESPACE`."
 )
 
 LATE = "The latest changes are not searchable yet; `repertory stats` says what they wait for."
@@ -132,26 +133,29 @@ def about_first_index(missing: int, total: int) -> str:
     return f"The first index is being built: {missing:,} of {total:,} items are missing."
 
 
-def about_servers(sources: Iterable[SourceState], max_age_s: float, now: float) -> tuple[str, ...]:
+def about_servers(
+    sources: Iterable[SourceState], max_age_s: float, now: float, command: str = "repertory index"
+) -> tuple[str, ...]:
     """MCP servers whose tools are unknown, and those whose tools were listed long ago.
 
     Args:
         sources: The sources.
         max_age_s: The age in seconds from which known tools are old.
         now: The time, in Unix seconds.
+        command: The command that lists the tools.
     """
     servers = [one for one in sources if one.type == "mcp" and not one.error]
     found = []
     if unasked := [one.name for one in servers if not (one.seen or one.items)]:
         tools = f"The tools of {counted(len(unasked), 'MCP server')}"
-        found.append(f"{tools} have not been listed yet: {named(unasked)}; run `repertory index`.")
+        found.append(f"{tools} have not been listed yet: {named(unasked)}; run `{command}`.")
     if forgotten := [one.name for one in servers if one.items and not one.seen]:
         when = "were listed at an unknown time"
-        found.append(f"The tools of {named(forgotten)} {when}; run `repertory index`.")
+        found.append(f"The tools of {named(forgotten)} {when}; run `{command}`.")
     if old := [one for one in servers if one.seen and now - one.seen > max_age_s]:
         age = ago(now - min(one.seen for one in old))
         names = named(one.name for one in old)
-        found.append(f"The tools of {names} were last listed {age}; run `repertory index`.")
+        found.append(f"The tools of {names} were last listed {age}; run `{command}`.")
     return tuple(found)
 
 

@@ -386,7 +386,8 @@ class Repertory(Local):
             return
         watch = watch_status(self.parts.coordination.status) or WatchStatus()
         max_age_s = self.settings.values.tools_max_age * 3_600
-        self._servers = about_servers(watch.sources, max_age_s, time.time())
+        to_index = self.settings.to_index
+        self._servers = about_servers(watch.sources, max_age_s, time.time(), to_index)
         self._away = {one.name for one in watch.sources if one.error and _is_away(one)}
         self._status_at = time.monotonic()
 

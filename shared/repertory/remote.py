@@ -231,14 +231,7 @@ class RemoteServer:
                 "send a shorter text."
             )
         if not detail or status == http.HTTPStatus.NOT_FOUND:
-            # The server proved its identity, so its release must lack this operation.
-            is_own = self._token and status == http.HTTPStatus.NOT_FOUND
-            return StoreError(
-                f"The server at {self.url} does not know this request. {_SAME_RELEASE}"
-                if is_own
-                else f"The program that answers at {self.url} is not a Repertory server (status "
-                f"{status}); check the address."
-            )
+            return self._unknown(status, is_ours=problem is not None)
         if status in (401, 403):
             return UsageError(
                 f"The server at {self.url} refuses this: {detail} Set REPERTORY_SERVER_API_KEY to "
@@ -248,6 +241,21 @@ class RemoteServer:
             kind = raised or StoreError
             return kind(f"The server at {self.url} cannot answer now: {detail}")
         return UsageError(detail)
+
+    def _unknown(self, status: int, *, is_ours: bool) -> StoreError:
+        """The error for an answer that no operation gives; ``is_ours`` if it has our format."""
+        unknown = f"The server at {self.url} does not know this request."
+        if status == http.HTTPStatus.NOT_FOUND:
+            if self._token:  # it proved its identity, so its release must lack this operation
+                return StoreError(f"{unknown} {_SAME_RELEASE}")
+            if is_ours:
+                return StoreError(
+                    f"{unknown} Run the same release on both sides, and check the address."
+                )
+        return StoreError(
+            f"The program that answers at {self.url} is not a Repertory server (status {status}); "
+            "check the address."
+        )
 
 
 def _hang_up(connected: socket.socket) -> None:

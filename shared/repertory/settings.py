@@ -23,7 +23,7 @@ from repertory.paths import expanded
 from repertory.sources.entry import path_of
 from repertory.text import is_unicode
 from repertory.trust import TrustStore
-from repertory.values import SETTINGS, Values
+from repertory.values import RENAMED, SETTINGS, Values, variables_of
 
 PROJECT_FILE = "repertory.toml"
 
@@ -97,6 +97,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return self.values.redis_url
 
     @property
+    def to_index(self) -> str:
+        """The command that indexes the same sources: files named by flags are named again."""
+        words = ["repertory", "index"]
+        if self.flags.get("config"):
+            words += ["--config", str(self.named)]
+        if self.flags.get("mcp_config"):
+            words += [word for path in self.mcp_configs for word in ("--mcp-config", str(path))]
+        return shlex.join(words)
+
+    @property
     def to_trust(self) -> str:
         """The command that trusts the project's configuration file."""
         return f"repertory config trust {shlex.quote(str(self.file))}"
@@ -117,9 +127,11 @@ def load(
         environment: The environment; None for this process's own.
 
     Raises:
-        ConfigurationError: A value is invalid; the message names where it was given.
+        ConfigurationError: A value is invalid, or a variable was renamed; the message names where
+            it was given.
     """
     given_environment, environment = environment, _environment(environment)
+    _check_variables(environment)
     named = named_files(flags, directory, environment)
     user_file, place = files(flags, directory, environment)
     file = place if _is_file(place) else None
@@ -202,6 +214,16 @@ def named_files(
 
 def _environment(given: Mapping[str, str] | None) -> Mapping[str, str]:
     return os.environ if given is None else given
+
+
+def _check_variables(environment: Mapping[str, str]) -> None:
+    """Refuse the variables of renamed settings, which would have no effect."""
+    for old, new in RENAMED.items():
+        for before, now in zip(variables_of(old), variables_of(new), strict=True):
+            if environment.get(before):
+                raise ConfigurationError(
+                    f"The variable {before} is called {now} since release 0.2; rename it."
+                )
 
 
 def _override(

@@ -323,8 +323,8 @@ def _still_building(build: Building, *, is_same: bool) -> str:
             "be missing in this one; run `repertory index`."
         )
     return (
-        f"The sources have changed, so each search continues a new index, in which {missing}. "
-        "Until it is complete, the old index answers, without the latest changes; "
+        "The sources or the release have changed, so each search continues a new index, in which "
+        f"{missing}. Until it is complete, the old index answers, without the latest changes; "
         "`repertory index` completes it."
     )
 

@@ -354,6 +354,12 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     section_weight: SectionWeight = _DEFAULTS.section_weight
 
 
+def variables_of(key: str) -> tuple[str, str]:
+    """The environment variables of a key: that of Toolscript, and ours, which takes precedence."""
+    name = key.replace(".", "_").upper()
+    return f"TOOLSCRIPT_{name}", f"REPERTORY_{name}"
+
+
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """One setting, as ``Values`` declares it; see ``_setting``."""
 
@@ -375,12 +381,12 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def variable(self) -> str:
         """The environment variable."""
-        return "REPERTORY_" + self.key.replace(".", "_").upper()
+        return variables_of(self.key)[1]
 
     @property
     def alias(self) -> str:
         """The environment variable of Toolscript, Repertory's predecessor; it still works."""
-        return "TOOLSCRIPT_" + self.key.replace(".", "_").upper()
+        return variables_of(self.key)[0]
 
     @property
     def expected(self) -> str:
@@ -429,3 +435,5 @@ SETTINGS = _declared()  # by field
 
 # The settings that are paths. Relative paths in a file start from the file's folder.
 PATHS = frozenset({"data_dir", "sandbox", "keys", "audit_folder", "oidc_client_secret_file"})
+
+RENAMED = {"watch.quiet": "watch.debounce"}  # keys of earlier releases, with the present keys

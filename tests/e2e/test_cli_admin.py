@@ -64,6 +64,22 @@ def test_a_command_of_a_group_is_named_if_its_group_is_missing(cli: Cli, tmp_pat
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        ("calibrate sets --model x", "every model is calibrated at its first use"),
+        ("serve --quiet 0.5", "Seconds without changes are given with --debounce"),
+    ],
+)
+def test_what_release_01_had_is_refused_with_the_reason(
+    cli: Cli, tmp_path: Path, line: str, answer: str
+) -> None:
+    """Scripts may still call a removed command, or an option that has another meaning now."""
+    refused = cli.run(tmp_path, *line.split())
+    assert refused.returncode == 2
+    assert answer in refused.stderr
+
+
 @pytest.mark.parametrize("module", ["repertory", "repertory_admin"])
 def test_the_command_line_is_a_module(cli: Cli, tmp_path: Path, module: str) -> None:
     """``python -m repertory`` also starts the command line."""

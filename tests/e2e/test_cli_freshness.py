@@ -150,13 +150,12 @@ def test_a_first_search_starts_no_server(own: Cli, project: Path) -> None:
     again = own.json(project, "search", "bake bread", "--mcp-config", str(config))
 
     assert "bread-baking" in first.stdout
-    assert (
-        "The tools of 1 MCP server have not been listed yet: slow; run `repertory index`."
-        in first.stderr
+    notice = (
+        "The tools of 1 MCP server have not been listed yet: slow; run `repertory index "
+        f"--mcp-config {config}`."
     )
-    assert again["notices"] == [
-        "The tools of 1 MCP server have not been listed yet: slow; run `repertory index`."
-    ]
+    assert notice in first.stderr
+    assert again["notices"] == [notice]
     assert not marker.exists()
 
 
@@ -179,9 +178,8 @@ def test_a_search_uses_the_last_known_tools_and_says_their_age(cli: Cli, project
     assert "project/knots" in found
     [notice] = old["notices"]
     age = r"(just now|\d+ \w+ ago)"
-    assert re.fullmatch(
-        rf"The tools of weather were last listed {age}; run `repertory index`.", notice
-    )
+    command = re.escape(f"repertory index --mcp-config {config}")
+    assert re.fullmatch(rf"The tools of weather were last listed {age}; run `{command}`.", notice)
 
 
 def test_another_spelling_of_the_model_uses_the_same_tools(own: Cli, project: Path) -> None:

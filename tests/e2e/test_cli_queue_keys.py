@@ -82,7 +82,20 @@ def test_keys_are_created_listed_and_revoked(own: Cli, tmp_path: Path) -> None:
     assert made.stdout.strip() not in file.read_text("utf-8")
     for wrong in (["create", "ci"], ["create", "x", "--scope", "all"], ["revoke", "unknown"]):
         assert own.run(tmp_path, "keys", *wrong).returncode == 2
-    assert own.run(tmp_path, "keys", "revoke", "ci").returncode == 0
+    revoked = own.run(tmp_path, "keys", "revoke", "ci")
+    assert (revoked.returncode, revoked.stderr) == (0, "")
+    assert str(tmp_path) in revoked.stdout
+    assert own.json(tmp_path, "keys", "list") == []
+
+
+def test_a_key_of_release_01_is_revoked_for_one_directory(own: Cli, tmp_path: Path) -> None:
+    """The command says that servers of other directories still accept it."""
+    stored = '[{"name": "anna", "scope": "read", "digest": "0", "made": 1}]'
+    (tmp_path / "data").mkdir(exist_ok=True)
+    (tmp_path / "data" / "keys.json").write_text(stored, "utf-8")
+    revoked = own.run(tmp_path, "keys", "revoke", "anna")
+    assert revoked.returncode == 0
+    assert "Servers of other directories still accept it" in revoked.stderr
     assert own.json(tmp_path, "keys", "list") == []
 
 

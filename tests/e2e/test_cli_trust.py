@@ -151,3 +151,11 @@ def test_a_model_folder_of_a_clone_poisons_no_vectors(own: Cli, project: Path) -
     genuine = clean.json(victim, *search)["results"][0]
 
     assert poisoned["evidence"]["cosine"] == genuine["evidence"]["cosine"] > 0.3
+
+
+def test_a_first_search_says_once_what_has_no_effect(own: Cli, project: Path) -> None:
+    """The notice about an untrusted configuration is shown with the answer, not at the indexing."""
+    policy = '[[policy]]\nitem = "*"\nboost = 1.0\n'
+    (project / "repertory.toml").write_text(policy, "utf-8")
+    found = own.run(project, "search", "bake bread")
+    assert found.stderr.count("the full weight of its pins and boosts") == 1

@@ -190,6 +190,25 @@ def test_an_index_of_an_unknown_directory_stays(data: Path, project: Path) -> No
     assert_searches(project)
 
 
+def test_what_release_01_stored_is_removed(data: Path, project: Path) -> None:
+    """Its indexes and records name no directory, and this release can only use chosen paths.
+
+    Its servers stored aliases of the directory and of the build; both keep nothing.
+    """
+    index(project)
+    old = "repertory_0123456789abcdef_all-minilm-l6-v2-r2_g1"
+    store = EdgeStore(data)
+    store.create(old, 2).close()
+    for alias in ("0123456789abcdef", "fedcba9876543210", "0123456789abcdef_next"):
+        store.set_alias(f"repertory_{alias}", old)
+    record = write(data / "workspaces" / "0123456789abcdef.json", "{}")
+    paths = write(data / "workspaces" / "0123456789abcdef.paths.json", "[]")
+    assert clean(data) == {Kind.INDEX, Kind.LEFTOVER}
+    assert [old in store.collections(), record.exists(), paths.exists()] == [False, False, True]
+    assert not any(target == old for target in store.aliases().values())
+    assert_searches(project)
+
+
 def test_the_remains_of_killed_processes_are_removed(data: Path, project: Path) -> None:
     """They are old unfinished files, corrupt caches that were set aside, and notes of servers.
 

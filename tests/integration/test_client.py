@@ -217,7 +217,7 @@ def problem(status: int, error: object = "") -> bytes:
     [
         (401, UsageError, "It is so. Set REPERTORY_SERVER_API_KEY"),
         (403, UsageError, "REPERTORY_SERVER_API_KEY"),
-        (404, StoreError, "not a Repertory server"),
+        (404, StoreError, "Run the same release on both sides, and check the address"),
         (422, UsageError, "It is so."),
         (429, StoreError, "cannot answer now: It is so."),
         (500, StoreError, "cannot answer now: It is so."),

@@ -475,6 +475,7 @@ def test_a_new_source_delays_changes_for_a_few_searches_only(project: Path) -> N
     assert (found[0], notices) == ("project/sails", ())
     total = 10 * BATCH_SIZE + 5
     assert f"a new index, in which {total - 1} of {total} items are missing" in said[0]
+    assert "The sources or the release have changed" in said[0]
     assert "the old index answers, without the latest changes" in said[0]
 
 

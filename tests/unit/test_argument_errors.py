@@ -33,6 +33,7 @@ from repertory_admin.argument_errors import ArgumentsError, refusal
         ),
         ("No such command 'x'.", "There is no command x."),
         ("Option '--limit' requires an argument.", "--limit needs a value."),
+        ("Option '--quiet' does not take a value.", "--quiet takes no value."),
         ("Got unexpected extra argument (y)", "Unexpected argument: y."),
         ("A sentence of another release.", "A sentence of another release."),
     ],

@@ -204,6 +204,18 @@ def test_keys_that_older_versions_stored_for_all_directories_stay_valid(path: Pa
     assert [keys.required for keys in (one, two)] == [False, True]
 
 
+def test_a_revoked_key_of_an_older_version_stays_valid_for_other_directories(path: Path) -> None:
+    """The method says so; a newer key of the same name is another key."""
+    token = Keys(path).create("old", Scope.READ)
+    one, two = (Keys(path.parent / "keys" / name, path) for name in ("1.json", "2.json"))
+    assert one.revoke("old")
+    assert [bool(scopes(keys, token)) for keys in (one, two)] == [False, True]
+    one.create("old", Scope.READ)
+    assert not one.revoke("old")
+    Keys(path).create("other", Scope.READ)
+    assert not Keys(path).revoke("other")
+
+
 def test_a_reset_opens_a_running_server(path: Path) -> None:
     """A reset also opens a server whose keys are all revoked; a new key closes it again."""
     server, command = Keys(path), Keys(path)

@@ -126,6 +126,9 @@ def test_the_old_variables_keep_working_and_the_new_ones_win(tmp_path: Path) -> 
         ({}, {"REPERTORY_SEARCH_ALPHA": "much"}, "", "REPERTORY_SEARCH_ALPHA"),
         ({}, {"REPERTORY_SEARCH_DEVICE": "tpu"}, "", "auto, cpu or gpu"),
         ({}, {}, "[search]\nlimt = 3\n", "search.limt"),
+        ({}, {}, "[watch]\nquiet = 1.0\n", "'watch.quiet' is called 'watch.debounce'"),
+        ({}, {"REPERTORY_WATCH_QUIET": "1"}, "", "is called REPERTORY_WATCH_DEBOUNCE"),
+        ({}, {"TOOLSCRIPT_WATCH_QUIET": "1"}, "", "is called TOOLSCRIPT_WATCH_DEBOUNCE"),
         ({}, {}, "[search\n", "repertory.toml"),
         ({}, {}, "search = 3\n", "search"),
         ({"config": "missing.toml"}, {}, "", "missing.toml"),
@@ -199,3 +202,15 @@ def test_values_that_may_hold_a_password_are_secret() -> None:
         *("insights_webhook", "oidc_client_secret", "qdrant_api_key"),
         *("redis_url", "server_api_key"),
     }
+
+
+def test_the_command_that_indexes_names_the_files_of_the_flags(tmp_path: Path) -> None:
+    """Files that the environment names apply to each command, so they are left out."""
+    file = tmp_path / "my own.toml"
+    file.write_text("", "utf-8")
+    flags = {"config": file.name, "mcp_config": ["a.json", "b.json"]}
+    command = load(flags, tmp_path, {}).to_index
+    names = f"--mcp-config {tmp_path}/a.json --mcp-config {tmp_path}/b.json"
+    assert command == f"repertory index --config '{file}' {names}"
+    environment = {"REPERTORY_CONFIG": str(file), "REPERTORY_MCP_CONFIG": "a.json"}
+    assert load({}, tmp_path, environment).to_index == "repertory index"

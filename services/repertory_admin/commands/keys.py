@@ -134,8 +134,13 @@ def revoke(flags: Flags, name: NameArgument) -> None:
     settings, directory = here(flags)
     keys, server, is_team = _keys(settings, directory)
     with audited(settings, directory, "key-revoke", [name]):
-        keys.revoke(name)
-    terminal.show_text(f"The key {name!r} is no longer valid.")
+        is_shared = keys.revoke(name)
+    terminal.show_text(f"The key {name!r} is no longer valid for {server}.")
+    if is_shared:
+        terminal.note(
+            "Release 0.1 created this key for the servers of all directories. Servers of other "
+            "directories still accept it until you revoke it in each of them."
+        )
     if is_team and not keys.list():
         terminal.note(
             f"It was the last key of {server}, which now refuses all callers: create another, or "

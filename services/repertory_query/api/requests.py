@@ -1,6 +1,7 @@
 """Decodes the query parameters or the JSON body of a request, with readable errors."""
 
 import re
+from collections.abc import Collection
 from functools import cache
 from typing import Any, TypeVar
 
@@ -38,7 +39,7 @@ def parameters_of(request: Request, kind: type[T], *, is_form: bool = False) -> 
             if values:
                 found[name] = values if fields[name].get("type") == "array" else values[-1]
         elif not is_form:
-            raise UsageError(_refused(f"{name[:80]}: unknown"))
+            raise UsageError(_refused(f"{name[:80]}: {_unknown(name, fields)}"))
     try:
         return msgspec.convert(found, kind, strict=False)
     except msgspec.ValidationError as error:
@@ -108,7 +109,8 @@ def _invalid(error: msgspec.ValidationError, kind: type) -> UsageError:
     what, where = (what, path.rstrip("`").lstrip(".")) if what else (str(error), "")
     if field := re.fullmatch(r"Object (missing|contains unknown).* field `(.*)`", what, re.DOTALL):
         where = f"{where}.{field[2][:80]}".lstrip(".")
-        what = "required" if field[1] == "missing" else "unknown"
+        names = {name for one in _components(kind).values() for name in one.get("properties", {})}
+        what = "required" if field[1] == "missing" else _unknown(field[2], names)
     elif number := re.fullmatch(r"Expected `(int|float)(?: \| null)?`(?:, got .*|(.*))", what):
         what = _number_wanted(number[1], number[2] or "")
     elif what.startswith("Invalid enum value"):
@@ -116,6 +118,13 @@ def _invalid(error: msgspec.ValidationError, kind: type) -> UsageError:
     elif not where:
         return UsageError(_refused("send a JSON object as application/json"))
     return UsageError(_refused(f"{where[:200]}: {what}"))
+
+
+def _unknown(name: str, fields: Collection[str]) -> str:
+    """What is wrong with a name; before release 0.2, some had an underscore."""
+    now = re.sub("_([a-z])", lambda found: found[1].upper(), name[:80])
+    is_renamed = now != name and now in fields
+    return f"unknown; since release 0.2, it is called {now}" if is_renamed else "unknown"
 
 
 def _number_wanted(kind: str, bound: str) -> str:

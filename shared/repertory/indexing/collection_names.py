@@ -118,6 +118,11 @@ def is_newer(collection: str) -> bool:
     return recipe_of(collection) > RECIPE
 
 
+def is_older(collection: str) -> bool:
+    """Whether an index has the embedding recipe of an earlier release."""
+    return is_index(collection) and recipe_of(collection) < RECIPE
+
+
 def differ_in_generation(collection: str, other: str) -> bool:
     """Whether two collections are different generations of the same configuration and model."""
     prefixes = {name.rpartition("_g")[0] for name in (collection, other)}

@@ -141,7 +141,8 @@ def test_large_batches_leave_threads_for_others(
         ({"q": "x", "alpha": 1.1}, "alpha: use a number of at most 1."),
         ({"q": "x", "threshold": "nan"}, "threshold"),
         ({"q": "x", "kind": "spell"}, "kind[0]: use one of 'document', 'skill'"),
-        ({"q": "x", "name_weight": 0.1}, "name_weight: unknown"),
+        ({"q": "x", "name_weight": 0.1}, "name_weight: unknown; since release 0.2, it is called "),
+        ({"q": "x", "weight": 0.1}, "weight: unknown."),
         ({}, "q: required"),
     ],
 )
@@ -174,6 +175,12 @@ def test_an_invalid_body_is_refused(client: TestClient, body: bytes, status: int
     """The error is short, because it quotes nothing from the body."""
     response = client.post("/search", content=body, headers=JSON)
     assert len(problem(response, status)) < 500
+
+
+def test_a_field_in_the_wrong_place_is_unknown(client: TestClient) -> None:
+    """It was not renamed: the queries of a batch have a field of this name."""
+    refused = problem(client.post("/search", json={"q": "x"}), 422)
+    assert refused == "The request cannot be read: q: unknown."
 
 
 def test_items_are_listed_in_pages(client: TestClient) -> None:
