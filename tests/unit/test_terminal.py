@@ -1,10 +1,11 @@
 """The output of the command line in a terminal and in a pipe."""
 
+import json
 import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from itertools import accumulate
 from pathlib import Path
 
@@ -474,6 +475,21 @@ def test_markdown_is_formatted_in_a_terminal_only(
     monkeypatch.setattr("sys.stdout.isatty", lambda: False)
     items.show(item, Links())
     assert text.replace("\x1b", "").strip() in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "ascii"])
+def test_json_is_complete_and_valid_in_any_encoding(
+    monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    """A pipe on Windows encodes as cp1252. Characters that a terminal must not get are escaped."""
+    for one in ("caf\u00e9 \N{GRINNING FACE}", "/a\udcff", "a\u200eb\u202e"):
+        stream = TextIOWrapper(BytesIO(), encoding, errors="backslashreplace")
+        monkeypatch.setattr(sys, "stdout", stream)
+        terminal.show_json(one)
+        stream.flush()
+        written = stream.buffer.getvalue()
+        assert json.loads(written) == one
+        assert "\u202e".encode() not in written
 
 
 def test_quiet_shows_no_notes_and_no_progress(
