@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from repertory.errors import ConfigurationError
 from repertory.values import SETTINGS
+from repertory_admin import completion, terminal
 from repertory_admin.app import COMMANDS, app
 from repertory_admin.commands import backup, config, init, mcp
 from repertory_admin.exits import missing_package, system_problem
@@ -145,3 +146,18 @@ def test_a_path_in_an_unknown_home_is_a_wrong_argument(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationError, match="names a home that is unknown"):
         run({"data_dir": str(tmp_path / "data")})
+
+
+def test_completion_shows_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a deleted directory it offers nothing: a message would appear in the typed line."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    try:
+        assert completion.names("") == []
+    finally:
+        terminal.be_quiet(quiet=False)
+    assert capsys.readouterr() == ("", "")

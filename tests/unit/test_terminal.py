@@ -508,3 +508,15 @@ def test_quiet_shows_no_notes_and_no_progress(
         terminal.be_quiet(quiet=False)
     terminal.note("a note")
     assert capsys.readouterr().err == "a note\n"
+
+
+def test_a_dumb_terminal_shows_no_progress(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal such as Emacs's shell would show the control sequences as text."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    with Bars() as bars:
+        bars.wait()
+        bars.step("Reading", 1, 2)
+    assert not capsys.readouterr().err
