@@ -1,4 +1,4 @@
-"""The check of `repertory doctor` that reads every source, and lists what was passed over."""
+"""The check that reads every source, and lists what was passed over."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from repertory.sources.configured import Catalogue
 from repertory.sources.folder import HIDDEN
 from repertory.sources.source import PassedOver, Problem, Scan
 from repertory.text import counted
-from repertory_admin.checks import Finding, State
+from repertory_admin.checks.finding import Finding, State
 from repertory_admin.text import short_path
 
 CLAUDE_FOLDERS = ("/.claude/skills/", "/.claude/commands/")
