@@ -10,11 +10,12 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from repertory.errors import ConfigurationError
+from repertory.errors import ConfigurationError, UsageError
 from repertory.values import SETTINGS
 from repertory_admin import completion, terminal
 from repertory_admin.app import COMMANDS, app
 from repertory_admin.commands import backup, config, init, mcp
+from repertory_admin.confirmation import confirm
 from repertory_admin.exits import missing_package, system_problem
 from repertory_admin.options import FLAGGED
 
@@ -161,3 +162,12 @@ def test_completion_shows_no_error(
     finally:
         terminal.be_quiet(quiet=False)
     assert capsys.readouterr() == ("", "")
+
+
+def test_no_question_is_asked_that_nobody_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With stderr in a file, a command ends instead of waiting for an answer."""
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    monkeypatch.setattr(typer, "confirm", lambda *_, **__: True)
+    with pytest.raises(UsageError, match="give --yes"):
+        confirm("Remove it?", yes=False)
