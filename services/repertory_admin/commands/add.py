@@ -18,6 +18,7 @@ from repertory.settings import Settings, files
 from repertory.sources.adding import Address, Recognised, recognise, reconsider
 from repertory.sources.entry import checked_name
 from repertory.sources.fetched.content import Content
+from repertory.sources.fetched.source import FetchedSource
 from repertory.sources.fetched.urls import masked
 from repertory.sources.fetched.users import used
 from repertory.sources.registry import build, contained
@@ -215,7 +216,7 @@ def _refresh(source: Source, *, may_ask: bool) -> None:
 
 
 def _content(source: Source) -> Content | None:
-    return getattr(source, "content", None)
+    return source.content if isinstance(source, FetchedSource) else None
 
 
 def _show(found: _Found, entry: Mapping[str, Any], file: Path) -> None:
