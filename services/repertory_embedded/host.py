@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from repertory import memory, telemetry
 from repertory.compose import Parts
 from repertory.files import is_gone
+from repertory.paths import expanded
 from repertory.running import announce, browser_secret, note_of, the_only_server
 from repertory.settings import Settings, load
 from repertory.shared_objects import SharedObjects
@@ -87,7 +88,7 @@ _OF_PROCESS = frozenset({"data_dir", "host", "port"})  # settings of the process
 def _value(settings: Settings, name: str) -> object:
     """The value of a setting; paths are absolute, so that the working directory does not matter."""
     value = getattr(settings.values, name, None)
-    return Path(value).expanduser().absolute() if value and name in PATHS else value
+    return expanded(value).absolute() if value and name in PATHS else value
 
 
 class HostedProject:
