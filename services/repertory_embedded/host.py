@@ -12,11 +12,12 @@ from repertory import memory, telemetry
 from repertory.compose import Parts
 from repertory.files import is_gone
 from repertory.paths import expanded
-from repertory.running import announce, browser_secret, note_of, the_only_server
+from repertory.running import announce, note_of, the_only_server
 from repertory.settings import Settings, load
 from repertory.shared_objects import SharedObjects
 from repertory.values import PATHS
 from repertory.wire import WantedProject
+from repertory_embedded.browser_secret import browser_secret
 from repertory_embedded.projects import Project, Projects
 from repertory_embedded.server import running
 from repertory_query.access.callers import Owner
