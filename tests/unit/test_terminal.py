@@ -309,6 +309,13 @@ def test_words_are_split_after_separators_but_numbers_are_not() -> None:
     assert wrapped("abcdefgh", 3) == ["abc", "def", "gh"]
 
 
+@pytest.mark.parametrize("width", [-1, 0, 1])
+def test_a_terminal_may_be_narrower_than_the_indentation(width: int) -> None:
+    """Each letter gets a line, also in a pane of one or two columns, where a search must end."""
+    assert wrapped("ab 漢", width) == ["a", "b", "漢"]
+    assert shortened("ab 漢", width) == "a…"
+
+
 def test_the_last_column_is_narrowed_first() -> None:
     """Then the widest column is narrowed. Columns keep the width of a word if possible."""
     columns = [["Item", "a/bbbbbbbb/cccc"], ["Kind", "document"], ["Text", "word " * 20]]
