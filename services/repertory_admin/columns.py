@@ -94,16 +94,15 @@ def _pieces(word: str, width: int) -> list[str]:
         return [word]
     pieces = []
     for piece in _PIECES.findall(word):
-        while width_of(piece) > width:
+        while piece:
             head = _head(piece, width)
             pieces.append(head)
             piece = piece[len(head) :]  # noqa: PLW2901 - its rest
-        pieces.append(piece)
     return pieces
 
 
 def _head(text: str, width: int) -> str:
-    """The beginning of a text that fits a width; one letter at least."""
+    """The beginning of a text that fits a width; one letter at least, however narrow it is."""
     end = 1
     while end < len(text) and width_of(text[: end + 1]) <= width:
         end += 1

@@ -26,7 +26,7 @@ def _completing(values: "Callable[[Entry], Iterable[str]]") -> Callable[[str], l
         try:
             with target_of({}).open() as backend:
                 found = {value for entry in backend.entries() for value in values(entry)}
-        except RepertoryError:
+        except (RepertoryError, OSError):  # such as a deleted working directory
             return []
         return sorted(one for one in found if one.startswith(incomplete) and _PLAIN.fullmatch(one))
 

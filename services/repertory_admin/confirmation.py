@@ -25,7 +25,7 @@ def confirm(question: str, *, yes: bool, done: str = "removed") -> None:
     """
     if yes:
         return
-    if not sys.stdin.isatty():
+    if not can_ask():
         raise UsageError(f"Nothing was {done}: there is no terminal to ask in; give --yes.")
     if not typer.confirm(question, err=True):
         raise UsageError(f"Nothing was {done}.")

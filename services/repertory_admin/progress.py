@@ -1,6 +1,7 @@
-"""Progress bars on stderr, when it is a terminal and ``--quiet`` was not given."""
+"""Progress bars on a terminal that can redraw a line, unless ``--quiet`` was given."""
 
 import itertools
+import os
 import sys
 import threading
 from typing import TYPE_CHECKING, Self
@@ -20,7 +21,8 @@ class Bars:
     """One bar for each stage, shown from its first step to the end, and a spinner before them."""
 
     def __init__(self) -> None:
-        self._shown = sys.stderr.isatty() and not terminal.is_quiet()
+        can_redraw = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._shown = can_redraw and not terminal.is_quiet()
         self._lock = threading.Lock()  # stages report from several threads
         self._progress: RichProgress | None = None
         self._tasks: dict[str, TaskID] = {}

@@ -100,11 +100,13 @@ def reader_has_gone() -> bool:
 
 
 def show_json(value: object) -> None:
-    """Write a value as JSON."""
+    """Write a value as JSON, in ASCII if its characters would be written in another way."""
     try:
-        say(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+        is_kept = sys.stdout.encoding.lower() == "utf-8" and safe_lines(text) == text
     except UnicodeEncodeError:  # a file name is not valid Unicode
-        say(json_bytes(value, indent=2).decode())
+        is_kept = False
+    say(text if is_kept else json_bytes(value, indent=2).decode())
 
 
 def show_markdown(text: str) -> None:

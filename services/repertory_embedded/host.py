@@ -11,11 +11,13 @@ from starlette.applications import Starlette
 from repertory import memory, telemetry
 from repertory.compose import Parts
 from repertory.files import is_gone
-from repertory.running import announce, browser_secret, note_of, the_only_server
+from repertory.paths import expanded
+from repertory.running import announce, note_of, the_only_server
 from repertory.settings import Settings, load
 from repertory.shared_objects import SharedObjects
 from repertory.values import PATHS
 from repertory.wire import WantedProject
+from repertory_embedded.browser_secret import browser_secret
 from repertory_embedded.projects import Project, Projects
 from repertory_embedded.server import running
 from repertory_query.access.callers import Owner
@@ -87,7 +89,7 @@ _OF_PROCESS = frozenset({"data_dir", "host", "port"})  # settings of the process
 def _value(settings: Settings, name: str) -> object:
     """The value of a setting; paths are absolute, so that the working directory does not matter."""
     value = getattr(settings.values, name, None)
-    return Path(value).expanduser().absolute() if value and name in PATHS else value
+    return expanded(value).absolute() if value and name in PATHS else value
 
 
 class HostedProject:

@@ -23,6 +23,7 @@ import msgspec
 from repertory.data_directory import SERVERS
 from repertory.errors import StoreError, UsageError
 from repertory.files import read_json, write_json
+from repertory.paths import expanded
 from repertory.remote import RemoteServer
 from repertory.running import claimed
 from repertory.settings import Settings
@@ -89,8 +90,9 @@ class HostNote(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(
                 f"The server at {self.url} cannot be joined: it has other settings ({names})."
             )
-        model = Path(settings.values.model or "/")
-        if model.is_dir() and not model.is_absolute():
+        model = settings.values.model or "/"
+        # Unlike ``Path.is_dir``, it raises nothing.
+        if os.path.isdir(model) and not os.path.isabs(model):  # noqa: PTH112, PTH117 - of strings
             raise UsageError(
                 f"The server at {self.url} cannot be joined: the model {model} is a relative path."
             )
@@ -206,14 +208,18 @@ def join(settings: Settings, directory: Path) -> Joined:
 
 
 def _plain(settings: Settings) -> dict[str, Any]:
-    """The flags as JSON, without the data directory, which is that of the host."""
+    """The flags as JSON, without the data directory, which is that of the host.
+
+    Raises:
+        ConfigurationError: A path names the home of an unknown user.
+    """
     plain: dict[str, Any] = msgspec.to_builtins(settings.flags, enc_hook=str)
     plain.pop("data_dir", None)
     # These are relative to our working directory, not the host's; a sandbox is relative to the
     # project.
     for name in PATHS - {"data_dir", "sandbox"}:
         if path := getattr(settings.values, name):
-            plain[name] = str(Path(path).expanduser().absolute())
+            plain[name] = str(expanded(path).absolute())
     return plain
 
 

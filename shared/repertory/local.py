@@ -32,6 +32,7 @@ from repertory.indexing.collection_names import (
     next_alias,
 )
 from repertory.live_search.live import LiveSearch
+from repertory.paths import expanded
 from repertory.search import lookup
 from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
@@ -337,8 +338,7 @@ class Local(Backend, abc.ABC):
     def _skill_vectors(self) -> "SkillVectors":
         from repertory.skill_vectors.vectors import SkillVectors  # noqa: PLC0415 - rarely needed
 
-        given = Path(self.settings.values.sandbox or "").expanduser()
-        folder = self.workspace.directory / given
+        folder = self.workspace.directory / expanded(self.settings.values.sandbox or "")
         return SkillVectors(
             folder, lambda: self.parts.store, self.embedding, self.settings.values.namespace
         )

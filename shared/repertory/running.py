@@ -7,7 +7,6 @@ only this user's programs can use the server, until there are keys for others.
 import contextlib
 import os
 import re
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +25,6 @@ from repertory.files import (
     make_private,
     read_json,
     unwritable,
-    write_atomically,
     write_json,
 )
 from repertory.settings import Settings
@@ -36,7 +34,6 @@ from repertory.workspace import directory_key
 if TYPE_CHECKING:
     from repertory.client import Client
 
-SECRET_LENGTH = 43  # characters of 256 random bits
 ALIVE_TIMEOUT_S = 3.0  # for a server to answer that it is alive
 STARTING_TIMEOUT_S = 10.0  # the same for a server whose note is younger than this
 
@@ -311,23 +308,3 @@ def _is_running(pid: int) -> bool:
     except (OSError, OverflowError):  # no process, or another user's
         return False
     return True
-
-
-def browser_secret(data_dir: Path) -> str:
-    """The secret from which the browser cookies of a user are derived; created if missing.
-
-    It is kept between servers, so a browser stays signed in when a server restarts.
-
-    Raises:
-        StoreError: The data directory cannot be written.
-    """
-    place = data_dir / SERVERS / "browser.secret"
-    with contextlib.suppress(OSError, ValueError):
-        if len(found := place.read_text("ascii")) >= SECRET_LENGTH:
-            return found
-    found = secrets.token_urlsafe(32)
-    try:
-        write_atomically(place, found.encode())
-    except OSError as exc:
-        raise unwritable(place.parent, exc) from exc
-    return found

@@ -14,6 +14,7 @@ from repertory.paths import real_path
 from repertory.settings import load
 from repertory.sources.discover import entry_of
 from repertory.sources.fetched.urls import place_of
+from repertory.sources.mcp.source import McpServer
 from repertory.sources.registry import build, digest_to_trust, files_to_trust
 from repertory.sources.source import Source
 from repertory.workspace import Workspace
@@ -130,7 +131,7 @@ def described(sources: Iterable[Source]) -> str:
     texts = []
     for source in sources:
         verb = "calls" if "://" in source.location else "runs"
-        given = ", ".join(getattr(source, "variables", ()))
+        given = ", ".join(source.variables) if isinstance(source, McpServer) else ""
         about = f"{verb} {source.location}" + (f" with {given}" if given else "")
         texts.append(source.name + (f" ({about})" if source.location else ""))
     return ", ".join(texts) or "no servers"
@@ -138,7 +139,8 @@ def described(sources: Iterable[Source]) -> str:
 
 def env_files(sources: Iterable[Source]) -> list[Path]:
     """The environment files of sources, which are trusted with their configuration."""
-    return [file for file in (getattr(source, "env_file", None) for source in sources) if file]
+    files = (source.env_file for source in sources if isinstance(source, McpServer))
+    return [file for file in files if file]
 
 
 def advice(found: Untrusted) -> str:

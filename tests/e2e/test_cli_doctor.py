@@ -14,7 +14,7 @@ import redis
 
 from repertory.sources.source import Problem, Severity
 from repertory.stats import Lengths, Stats, Watch
-from repertory_admin.checks import data_directory
+from repertory_admin.checks.data import data_directory
 from tests.support.builders import write
 from tests.support.command_line import Cli
 from tests.support.http_stub import serving

@@ -58,7 +58,7 @@ def test_a_server_is_used_from_any_folder(user: Cli, served: Path, tmp_path: Pat
 
 
 def test_the_queue_is_shown(user: Cli, served: Path) -> None:
-    """Waiting and failed jobs are counted; a retry needs jobs to be named."""
+    """Waiting and failed jobs are counted. A retry says if a named job has not failed."""
     listed = user.run(served, "queue", "list")
     retried = user.run(served, "queue", "retry")
     unknown = user.run(served, "queue", "retry", "abc")
@@ -67,6 +67,7 @@ def test_the_queue_is_shown(user: Cli, served: Path) -> None:
     assert listed.stdout.splitlines()[0].split() == ["saves", "waiting", "0"]
     assert (retried.returncode, retried.stdout) == (0, "0 failed jobs will be tried again.\n")
     assert unknown.returncode == 1
+    assert "1 of these jobs has not failed; `repertory queue list` shows" in unknown.stderr
 
 
 def test_keys_are_created_listed_and_revoked(own: Cli, tmp_path: Path) -> None:

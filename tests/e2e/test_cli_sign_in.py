@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from repertory.values import Values
-from repertory_admin.sign_in_check import sign_in
+from repertory_admin.checks.sign_in import sign_in
 from tests.support.command_line import Cli
 from tests.support.openid_provider import (
     CLIENT_ID,

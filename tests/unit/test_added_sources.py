@@ -18,6 +18,7 @@ from repertory.sources.registry import build
 from repertory.sources.source import Source
 from repertory.trust_requests import trust_request
 from repertory.workspace import Workspace
+from repertory_admin import fetched_sources
 from repertory_admin.commands import add
 from tests.support.builders import write
 from tests.support.elsewhere import Repository, zipped
@@ -274,9 +275,9 @@ def test_ctrl_c_ends_a_fetch_that_has_just_begun(monkeypatch: pytest.MonkeyPatch
                 raise KeyboardInterrupt
             return submitted
 
-    monkeypatch.setattr(add, "ThreadPoolExecutor", Interrupted)
+    monkeypatch.setattr(fetched_sources, "ThreadPoolExecutor", Interrupted)
     with pytest.raises(KeyboardInterrupt):
-        add._refresh(cast("Source", source), may_ask=False)
+        fetched_sources._refresh(cast("Source", source), may_ask=False)
     assert source.cancelled.is_set()
 
 
@@ -291,5 +292,5 @@ def test_ctrl_c_while_the_thread_starts_begins_no_fetch(monkeypatch: pytest.Monk
     monkeypatch.setattr(threading.Thread, "start", interrupted)
     source = HangingSource()
     with pytest.raises(KeyboardInterrupt):
-        add._refresh(cast("Source", source), may_ask=False)
+        fetched_sources._refresh(cast("Source", source), may_ask=False)
     assert not source.is_asked

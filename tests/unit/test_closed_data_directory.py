@@ -17,7 +17,8 @@ from repertory.review.store import ReviewStore
 from repertory.running import notes
 from repertory.settings import Settings, load
 from repertory.usage.store import UsageStore
-from repertory_admin.checks import State, data_directory
+from repertory_admin.checks.data import data_directory
+from repertory_admin.checks.finding import State
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def test_an_inaccessible_database_is_named(closed: Path, read: Callable[[Path], 
 
 def test_doctor_reports_little_free_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says how much space a model may need, and what helps."""
-    monkeypatch.setattr("repertory_admin.checks.MIN_FREE_BYTES", 1e18)
+    monkeypatch.setattr("repertory_admin.checks.data.MIN_FREE_BYTES", 1e18)
     *_, found = data_directory(tmp_path)
     assert found.state is State.BAD
     assert found.text.endswith(

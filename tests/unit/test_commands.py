@@ -10,10 +10,12 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from repertory.errors import ConfigurationError
+from repertory.errors import ConfigurationError, UsageError
 from repertory.values import SETTINGS
+from repertory_admin import completion, terminal
 from repertory_admin.app import COMMANDS, app
 from repertory_admin.commands import backup, config, init, mcp
+from repertory_admin.confirmation import confirm
 from repertory_admin.exits import missing_package, system_problem
 from repertory_admin.options import FLAGGED
 
@@ -145,3 +147,27 @@ def test_a_path_in_an_unknown_home_is_a_wrong_argument(
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationError, match="names a home that is unknown"):
         run({"data_dir": str(tmp_path / "data")})
+
+
+def test_completion_shows_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a deleted directory it offers nothing: a message would appear in the typed line."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    try:
+        assert completion.names("") == []
+    finally:
+        terminal.be_quiet(quiet=False)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_no_question_is_asked_that_nobody_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With stderr in a file, a command ends instead of waiting for an answer."""
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    monkeypatch.setattr(typer, "confirm", lambda *_, **__: True)
+    with pytest.raises(UsageError, match="give --yes"):
+        confirm("Remove it?", yes=False)

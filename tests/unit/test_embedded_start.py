@@ -38,3 +38,10 @@ def test_a_stopping_process_does_not_wait_for_its_host(
         assert not process.is_alive()
     finally:
         may_answer.set()
+
+
+def test_an_impossible_model_name_does_not_prevent_joining(tmp_path: Path) -> None:
+    """The server says what is wrong with the name when it loads the model."""
+    settings = load({"model": "x" * 300}, tmp_path, {})
+    terms = joining.Terms.of(settings)
+    joining.HostNote(url="http://127.0.0.1:7700", pid=1, secret="s", terms=terms).check(settings)

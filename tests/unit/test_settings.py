@@ -11,9 +11,11 @@ from repertory.audit import Audit
 from repertory.errors import ConfigurationError
 from repertory.file_settings import MAX_SOURCES
 from repertory.keys import keys_of
+from repertory.one_shot import Repertory
 from repertory.project import located
 from repertory.settings import Settings, load
 from repertory.values import SETTINGS, Values
+from repertory_embedded import joining
 from tests.support.builders import write
 
 NOT_SETTINGS = {"config", "mcp_config"}  # these name configuration files
@@ -185,6 +187,8 @@ def test_a_file_has_a_limited_number_of_sources(tmp_path: Path) -> None:
         ("keys", lambda settings: keys_of(settings, settings.base)),
         ("audit_folder", lambda settings: Audit(settings, settings.base)),
         ("sandbox", lambda settings: located(settings.flags, settings.base)),
+        ("sandbox", lambda settings: Repertory(settings, settings.base).skill_vectors),
+        ("keys", joining._plain),
     ],
 )
 def test_a_path_in_the_home_of_an_unknown_user_is_refused(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from repertory.catalogue.item import Item
-from repertory_admin.source_checks import MAX_LISTED, MAX_LISTED_EACH, listing
+from repertory_admin.checks.sources import MAX_LISTED, MAX_LISTED_EACH, listing
 from tests.support.builders import skill
 
 

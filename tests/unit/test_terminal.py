@@ -1,10 +1,11 @@
 """The output of the command line in a terminal and in a pipe."""
 
+import json
 import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from itertools import accumulate
 from pathlib import Path
 
@@ -308,6 +309,13 @@ def test_words_are_split_after_separators_but_numbers_are_not() -> None:
     assert wrapped("abcdefgh", 3) == ["abc", "def", "gh"]
 
 
+@pytest.mark.parametrize("width", [-1, 0, 1])
+def test_a_terminal_may_be_narrower_than_the_indentation(width: int) -> None:
+    """Each letter gets a line, also in a pane of one or two columns, where a search must end."""
+    assert wrapped("ab 漢", width) == ["a", "b", "漢"]
+    assert shortened("ab 漢", width) == "a…"
+
+
 def test_the_last_column_is_narrowed_first() -> None:
     """Then the widest column is narrowed. Columns keep the width of a word if possible."""
     columns = [["Item", "a/bbbbbbbb/cccc"], ["Kind", "document"], ["Text", "word " * 20]]
@@ -476,6 +484,21 @@ def test_markdown_is_formatted_in_a_terminal_only(
     assert text.replace("\x1b", "").strip() in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "ascii"])
+def test_json_is_complete_and_valid_in_any_encoding(
+    monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    """A pipe on Windows encodes as cp1252. Characters that a terminal must not get are escaped."""
+    for one in ("caf\u00e9 \N{GRINNING FACE}", "/a\udcff", "a\u200eb\u202e"):
+        stream = TextIOWrapper(BytesIO(), encoding, errors="backslashreplace")
+        monkeypatch.setattr(sys, "stdout", stream)
+        terminal.show_json(one)
+        stream.flush()
+        written = stream.buffer.getvalue()
+        assert json.loads(written) == one
+        assert "\u202e".encode() not in written
+
+
 def test_quiet_shows_no_notes_and_no_progress(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -492,3 +515,15 @@ def test_quiet_shows_no_notes_and_no_progress(
         terminal.be_quiet(quiet=False)
     terminal.note("a note")
     assert capsys.readouterr().err == "a note\n"
+
+
+def test_a_dumb_terminal_shows_no_progress(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal such as Emacs's shell would show the control sequences as text."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    with Bars() as bars:
+        bars.wait()
+        bars.step("Reading", 1, 2)
+    assert not capsys.readouterr().err

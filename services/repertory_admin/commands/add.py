@@ -1,10 +1,8 @@
 """``repertory add`` and ``repertory remove``."""
 
 import shlex
-import shutil
 from collections import Counter
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,38 +13,26 @@ from repertory.configuration_file import becomes_trusted, project_file, read, re
 from repertory.data_directory import FETCHED
 from repertory.errors import SourceError, UsageError
 from repertory.settings import Settings, files
-from repertory.sources.adding import Address, Recognised, recognise, reconsider
-from repertory.sources.entry import checked_name
-from repertory.sources.fetched.content import Content
+from repertory.sources.adding import Address, recognise
 from repertory.sources.fetched.urls import masked
 from repertory.sources.fetched.users import used
-from repertory.sources.registry import build, contained
-from repertory.sources.source import Source
 from repertory.text import counted
 from repertory.trust_requests import described
 from repertory.workspace import Workspace
 from repertory_admin import source_entries, terminal
 from repertory_admin.app import app, command
-from repertory_admin.confirmation import can_ask, confirm
+from repertory_admin.confirmation import confirm
+from repertory_admin.fetched_sources import Fetched, discard, fetched
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, YesOption
 from repertory_admin.registry_search import FindOption, show_servers
 from repertory_admin.target import here, target
 from repertory_admin.text import short_path
 
 MAX_SHOWN = 5  # problems
-WAKE_S = 0.2  # between two checks for a signal while something is fetched
 
 UserOption = Annotated[
     bool, typer.Option("--user", help="In your own config.toml, for all your projects.")
 ]
-
-
-class _Found(msgspec.Struct, frozen=True):
-    """The sources behind an address, fetched and read."""
-
-    recognised: Recognised
-    sources: list[Source]
-    servers: list[Source]
 
 
 @command(
@@ -109,7 +95,7 @@ def add(  # noqa: PLR0913 - its options
         raise UsageError(f"--{min(ignored)} does not apply to {recognised.title}.")
     store = settings.data_dir / FETCHED
     kept = used(store)
-    found = _fetched(recognised, workspace, store, name)
+    found = fetched(recognised, workspace, store, name)
     is_written = is_read = False
     try:
         entry = _written(found.recognised.entry, file)
@@ -122,7 +108,7 @@ def add(  # noqa: PLR0913 - its options
             is_written = True
     finally:
         if not is_written:
-            _discard(found.sources, kept | used(store))  # others may have added it meanwhile
+            discard(found.sources, kept | used(store))  # others may have added it meanwhile
     if is_read:
         _index(flags, {source.name for source in found.sources})
 
@@ -168,57 +154,7 @@ def _file(settings: Settings, directory: Path, flags: Flags, *, user: bool) -> P
     return project_file(settings, directory)
 
 
-def _fetched(recognised: Recognised, workspace: Workspace, store: Path, name: str | None) -> _Found:
-    """Fetch and read the sources behind an address."""
-    taken = {source.name for source in workspace.catalogue().sources}
-    while True:
-        entry = {**recognised.entry, **({"name": name} if name else {})}
-        recognised = msgspec.structs.replace(recognised, entry=entry)
-        if checked_name(entry["name"]) in taken:
-            raise UsageError(f"There is a source {entry['name']!r} already; give another --name.")
-        prepared = {**entry, "store": str(store)}
-        sources = build(prepared, workspace.base)
-        terminal.note(f"Fetching {sources[0].location} …")
-        try:
-            for source in sources:
-                _refresh(source, may_ask=can_ask())
-        except BaseException:
-            _discard(sources, used(store))
-            raise
-        content = _content(sources[0])
-        better = reconsider(recognised, content.path) if content else recognised
-        if better is recognised:
-            break
-        _discard(sources, used(store))
-        recognised = better
-    servers = [
-        source
-        for one in contained(prepared, workspace.base)
-        for source in build({**one, "trusted": False}, workspace.base)
-    ]
-    return _Found(recognised, sources, servers)
-
-
-def _refresh(source: Source, *, may_ask: bool) -> None:
-    """Fetch on another thread: Ctrl-C then cancels the fetch, and does not interrupt it halfway."""
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(int).result()  # starts the thread, while no fetch can be interrupted
-        try:
-            fetch = pool.submit(source.refresh, may_ask=may_ask)
-            # Wake often: a signal that another thread receives is only handled then.
-            while not fetch.done():
-                wait([fetch], WAKE_S)
-            fetch.result()
-        except BaseException:  # Ctrl-C
-            source.cancel()
-            raise
-
-
-def _content(source: Source) -> Content | None:
-    return getattr(source, "content", None)
-
-
-def _show(found: _Found, entry: Mapping[str, Any], file: Path) -> None:
+def _show(found: Fetched, entry: Mapping[str, Any], file: Path) -> None:
     """Show what was found, and what will be written."""
     kinds: Counter[str] = Counter()
     problems: list[str] = []
@@ -282,14 +218,6 @@ def _write(file: Path, text: str, settings: Settings, directory: Path) -> bool:
             f"fetched until you run `repertory config trust {shlex.quote(shown)}`."
         )
     return is_free
-
-
-def _discard(sources: list[Source], kept: set[str]) -> None:
-    """Remove what was fetched, unless another directory uses it."""
-    for source in sources:
-        content = _content(source)
-        if content and content.folder.name not in kept:
-            shutil.rmtree(content.folder, ignore_errors=True)
 
 
 def _index(flags: Flags, names: set[str]) -> None:

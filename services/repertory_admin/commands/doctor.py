@@ -8,6 +8,7 @@ import typer
 from repertory.errors import ConfigurationError
 from repertory_admin import terminal
 from repertory_admin.app import app, command
+from repertory_admin.checks.finding import Finding, State
 from repertory_admin.exits import ExitCode
 from repertory_admin.options import ASKING, INDEXING, STORE, Flags, Output, OutputOption
 from repertory_admin.progress import Bars
@@ -16,12 +17,11 @@ from repertory_admin.target import Target, here, target
 from repertory_admin.text import short_path
 
 if TYPE_CHECKING:
-    from repertory_admin.checks import Finding
-    from repertory_admin.source_checks import CheckedSources
+    from repertory_admin.checks.sources import CheckedSources
 
 MAX_PROBLEMS = 100  # shown in the table; the JSON has all
 
-_MARKS = {"good": "✓", "unsure": "!", "bad": "✗"}
+_MARKS = {State.GOOD: "✓", State.UNSURE: "!", State.BAD: "✗"}
 _COLOURS = {"✓": "green", "!": "yellow", "✗": "bold red"}
 
 
@@ -37,33 +37,38 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
     Every source is read once; nothing is indexed. Places that could hold items but were passed
     over are listed with the reason. Exit code 1 if something is wrong.
     """
-    from repertory_admin import (  # noqa: PLC0415 - they import numpy and the engine
-        checks,
-        data_checks,
-        sign_in_check,
-        source_checks,
+    # They import numpy and the engine.
+    from repertory_admin.checks.data import (  # noqa: PLC0415 - as above
+        audit,
+        data_directory,
+        databases,
+        keys,
     )
+    from repertory_admin.checks.index import index, redis, server  # noqa: PLC0415 - as above
+    from repertory_admin.checks.model import model  # noqa: PLC0415 - as above
+    from repertory_admin.checks.sign_in import sign_in  # noqa: PLC0415 - as above
+    from repertory_admin.checks.sources import CheckedSources, sources  # noqa: PLC0415 - as above
 
     settings, directory = here(flags)
     with Bars() as bars:
         # Without a data directory nothing else can be checked.
-        findings = list(checks.data_directory(settings.data_dir))
-        found = source_checks.CheckedSources()
-        if findings[0].state is checks.State.GOOD:
-            findings.append(checks.audit(settings))
-            findings += data_checks.databases(settings.data_dir)
-            findings.append(data_checks.keys(settings, directory))
+        findings = list(data_directory(settings.data_dir))
+        found = CheckedSources()
+        if findings[0].state is State.GOOD:
+            findings.append(audit(settings))
+            findings += databases(settings.data_dir)
+            findings.append(keys(settings, directory))
             with Target(settings, directory, None).open_here(bars) as repertory:
-                findings += checks.model(repertory, bars)
+                findings += model(repertory, bars)
                 try:
                     client = target(settings, directory).server
-                    findings += checks.server(client) if client else checks.index(repertory)
+                    findings += server(client) if client else index(repertory)
                 except ConfigurationError as error:
-                    findings.append(checks.Finding(checks.State.BAD, "server", str(error)))
+                    findings.append(Finding(State.BAD, "server", str(error)))
                 if settings.values.redis_url:
-                    findings += checks.redis(settings.values.redis_url)
-                findings += sign_in_check.sign_in(settings.values)
-                found = source_checks.sources(repertory, bars.step)
+                    findings += redis(settings.values.redis_url)
+                findings += sign_in(settings.values)
+                found = sources(repertory, bars.step)
                 findings += found.findings
     if output is Output.JSON:
         terminal.show_json(
@@ -77,11 +82,11 @@ def doctor(flags: Flags, output: OutputOption = Output.TABLE) -> None:
         )
     else:
         _show(findings, found)
-    if errors(found.problems) or any(finding.state is checks.State.BAD for finding in findings):
+    if errors(found.problems) or any(finding.state is State.BAD for finding in findings):
         raise typer.Exit(ExitCode.NOT_FOUND)
 
 
-def _show(findings: "list[Finding]", found: "CheckedSources") -> None:
+def _show(findings: list[Finding], found: "CheckedSources") -> None:
     terminal.show_table(
         ("", "Check", "Finding"),
         [(_MARKS[finding.state], finding.subject, finding.text) for finding in findings],

@@ -4,7 +4,7 @@ import math
 import os
 import sys
 import threading
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -75,7 +75,7 @@ def hook(
     writes nothing and ends with exit code 0; --verbose says why. It asks the server of this
     directory, or else searches the index as it is. It indexes nothing and starts no server.
     """
-    found: list[str] = []
+    found: list[dict[str, Any]] = []
 
     def answer() -> None:
         try:
@@ -93,7 +93,7 @@ def hook(
     answering.start()
     answering.join(timeout)
     if found and found[0]:
-        terminal.say(found[0])
+        terminal.show_json(found[0])
     if answering.is_alive():
         if is_verbose():
             terminal.warn(f"nothing was found within {timeout:g} seconds")
@@ -101,8 +101,8 @@ def hook(
         os._exit(0)  # other threads may hang, too
 
 
-def _answer(flags: Flags, threshold: float, limit: int) -> str:
-    """The JSON to write, or nothing.
+def _answer(flags: Flags, threshold: float, limit: int) -> dict[str, Any]:
+    """The JSON to write; empty for nothing.
 
     Raises:
         RepertoryError: It cannot be answered.
@@ -117,10 +117,10 @@ def _answer(flags: Flags, threshold: float, limit: int) -> str:
     text = given.prompt[:MAX_PROMPT_LENGTH]
     query = query_of(target.settings.values, text, threshold=threshold, limit=limit)
     if target.server:
-        return _written(target.server, query, given.hook_event_name)
+        return _output(target.server, query, given.hook_event_name)
     with target.open_here() as repertory:
         repertory.require_index()  # a search would load, and even download, the model first
-        return _written(repertory, query, given.hook_event_name)
+        return _output(repertory, query, given.hook_event_name)
 
 
 def _input() -> bytes:
@@ -131,9 +131,9 @@ def _input() -> bytes:
     return bytes(data)
 
 
-def _written(backend: Backend, query: Query, event: str) -> str:
+def _output(backend: Backend, query: Query, event: str) -> dict[str, Any]:
     answer = backend.search(query)
     output = hook_output(answer, whole_tools([answer], backend.items), event)
     if not output and is_verbose():
         terminal.warn(nothing(answer))
-    return msgspec.json.encode(output).decode() if output else ""
+    return output

@@ -53,5 +53,7 @@ def retry(
         terminal.show_json({"retried": count})
     else:
         terminal.say(f"{counted(count, 'failed job')} will be tried again.")
-    if ids and count < len(set(ids)):
+    if ids and (others := len(set(ids)) - count):
+        named = counted(others, "of these jobs has", "of these jobs have")
+        terminal.warn(f"{named} not failed; `repertory queue list` shows the failed ones.")
         raise typer.Exit(ExitCode.NOT_FOUND)

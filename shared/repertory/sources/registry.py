@@ -177,5 +177,7 @@ def declarations(entry: Mapping[str, Any], base: Path) -> list[Path]:
 
 def _contents(entry: Mapping[str, Any], base: Path) -> "list[Content]":
     """The fetched content that the sources of an entry read, each once."""
-    contents = [getattr(source, "content", None) for source in build(entry, base)]
-    return list(dict.fromkeys(content for content in contents if content))
+    from repertory.sources.fetched.source import FetchedSource  # noqa: PLC0415 - not to search
+
+    fetched = (source for source in build(entry, base) if isinstance(source, FetchedSource))
+    return list(dict.fromkeys(source.content for source in fetched))

@@ -1,4 +1,4 @@
-"""The check of `repertory doctor` for sign-in without a key."""
+"""The check of the sign-in without a key."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from repertory.addresses import is_loopback
 from repertory.errors import ConfigurationError
 from repertory.text import counted
 from repertory.values import Values
-from repertory_admin.checks import Finding, State
+from repertory_admin.checks.finding import Finding, State
 from repertory_query.sign_in.failures import ProviderError
 from repertory_query.sign_in.people import people_of
 

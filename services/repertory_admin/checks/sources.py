@@ -1,4 +1,4 @@
-"""The check of `repertory doctor` that reads every source, and lists what was passed over."""
+"""The check that reads every source, and lists what was passed over."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ from repertory.sources.registry import files_to_trust
 from repertory.sources.source import PassedOver, Problem, Scan
 from repertory.text import counted
 from repertory.workspace import Workspace
-from repertory_admin.checks import Finding, State
+from repertory_admin.checks.finding import Finding, State
 from repertory_admin.text import short_path
 
 CLAUDE_FOLDERS = ("/.claude/skills/", "/.claude/commands/")

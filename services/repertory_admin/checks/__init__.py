@@ -1,0 +1,1 @@
+"""The checks of `repertory doctor`, a module for each subject."""
