@@ -191,6 +191,14 @@ def test_an_item_with_the_typed_identifier_comes_before_those_with_its_parts(typ
     assert confidence("max cache size", parts, item) > confidence("max cache size", item, parts)
 
 
+def test_a_name_with_all_parts_counts_as_the_identifier() -> None:
+    """A tool for API keys is not behind the skills that mention a variable of that name."""
+    item = skill("chat", "Asks a model", "Set `API_KEY` first.")
+    named = tool("srv__create_api_key", "Creates a key for the API")
+    assert is_within(confidence("API_KEY", named, item), IDENTIFIER)
+    assert confidence("API_KEY", named, item) > confidence("API_KEY", item, named)
+
+
 def test_a_typed_name_comes_before_other_items_with_the_identifier() -> None:
     """Also if only its beginning was typed."""
     item = skill("tuning", "Makes things faster", "Set `max_cache_size` first.")

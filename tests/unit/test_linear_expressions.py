@@ -309,6 +309,8 @@ EXAMPLES = {
     "repertory_eval.generate._SENTENCE": ["A b. C"],
     "repertory_eval.generate._SEPARATORS": ["a_-b"],
     "repertory_eval.generate._WORD": ["don't-a.b c"],
+    "repertory_query.api.requests _([a-z])": ["_a"],
+    "repertory_admin.argument_errors Unexpected argument: [\\d.]+": ["Unexpected argument: 1.5"],
     "repertory_query.backend.caller_view._FOLDERS": ["a file:///home/a b/c.d/e: x", "(/a/b)"],
     "repertory_query.backend.caller_view._LISTED": ["  Path: /a/b/c"],
     "repertory_query.backend.caller_view._WRITTEN": [f"a{SAYS}b c\n"],

@@ -41,8 +41,12 @@ def test_separators_and_camel_case_split_an_identifier_alike(parts: list[str]) -
         ("--no-build-isolation", "--no-build-isolation"),
         ("docker-compose.yml", "docker-compose.yml"),
         ("_private_class_name", "_private_class_name"),
+        ("--publish-url", "--publish-url"),
+        ("UV_OFFLINE", "uv_offline"),
+        ("-v", ""),
         ("end-to-end", ""),  # usual English
-        ("api_key", ""),  # many texts mention two parts
+        ("api_key", ""),  # two usual words
+        ("Node.js", ""),
         ("what is UV_INDEX_URL", ""),
         ("a.b.c.", ""),
         ("a/b_c_d", ""),

@@ -57,7 +57,7 @@ UNUSUAL, MOST = 0.8, 0.66
 ADDED = 0.05
 
 # For a query that is one identifier of several parts, such as UV_INDEX_URL: the range of the items
-# that contain it, and the maximum of the others, which have only its parts. Typed names come first.
+# that contain it, and the maximum of the others. Typed names come first.
 IDENTIFIER, ITS_PARTS = (0.94, MAX_UNNAMED), 0.93
 
 # The minimum confidence of an item whose name was typed.
@@ -139,20 +139,29 @@ def _of_words(found: Candidates, confidence: Confidences) -> Confidences:
     typed, whole = found.matches.terms, found.matches.whole
     if whole in typed:
         of_parts = np.minimum(of_parts, CORRECTED_IN_NAME[1])
-    if is_identifier := bool(identifier(found.query.text)):
-        of_parts = np.minimum(of_parts, ITS_PARTS)
+    if identifier(found.query.text):
+        return _of_identifier(found, of_parts)
     if not whole.exact:
         return of_parts
     weight = found.matches.only([whole]).weights(found.rows)[0]
     has_whole = reaches(weight, BODY.least)
     if not has_whole.any():
         return of_parts
-    if is_identifier:
-        low, high = IDENTIFIER
-        of_whole = low + (high - low) * confidence / MAX_UNNAMED
-    else:
-        of_whole = _of_one_word(found, whole, weight, confidence)
+    of_whole = _of_one_word(found, whole, weight, confidence)
     return np.where(has_whole, np.maximum(of_parts, of_whole), of_parts)
+
+
+def _of_identifier(found: Candidates, confidence: Confidences) -> Confidences:
+    """The confidences for a query that is one identifier: by whether an item contains it.
+
+    Items that have all its parts in their name count as well: ``create_api_key`` for ``API_KEY``.
+    """
+    weight = found.matches.only([found.matches.whole]).weights(found.rows)[0]
+    is_named = np.all(reaches(found.weights, NAME.least), axis=0)
+    has_it = np.logical_or(is_named, reaches(weight, BODY.least))
+    low, high = IDENTIFIER
+    within = low + (high - low) * confidence / MAX_UNNAMED
+    return np.where(has_it, within, np.minimum(confidence, ITS_PARTS))
 
 
 def _of_one_word(

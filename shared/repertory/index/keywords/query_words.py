@@ -38,7 +38,7 @@ MIN_PART = 2  # characters of each common word into which a rare word is divided
 MIN_APART = 3  # characters of a known word that is separated from another one
 LEAST = 1e-3  # the assumed frequency of stop words, which are not counted, when dividing words
 AROUND = " \"'\u2018\u2019\u201c\u201d"  # quotation marks
-MIN_PIECES = 3  # of an identifier that is searched as a whole
+MIN_PIECES = 3  # of an identifier that is searched as a whole; options and constants may have two
 # Words that only hyphens join are usual English, such as end-to-end, unless they are an option.
 _IDENTIFIER = re.compile(r"(?=-|[\w-]*[._])-{0,2}\w+(?:[-.]\w+)*")
 # Verbs with which identifiers begin, but few product names.
@@ -111,11 +111,13 @@ def has_few_words(text: str) -> bool:
 def identifier(text: str) -> str:
     """The identifier of several parts that is the whole query, in lower case; empty if none is.
 
-    Examples: ``UV_INDEX_URL``, ``tool.uv.sources``, ``--no-build-isolation``.
+    Examples: ``tool.uv.sources``, the option ``--no-build``, and the constant ``UV_OFFLINE``.
     """
-    typed = text.lower().strip(f"{AROUND}`")
-    is_long = len(pieces(typed)) >= MIN_PIECES
-    return typed if is_long and _IDENTIFIER.fullmatch(typed) else ""
+    typed = text.strip(f"{AROUND}`")
+    if _IDENTIFIER.fullmatch(typed) is None:
+        return ""
+    least = 2 if typed.startswith("-") or typed.isupper() else MIN_PIECES
+    return typed.lower() if len(pieces(typed)) >= least else ""
 
 
 def joined(text: str) -> str:
