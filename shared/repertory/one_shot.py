@@ -109,7 +109,7 @@ class Repertory(Local):
     def close(self) -> None:
         """Close everything. Closing twice is allowed."""
         super().close()
-        self._reader.shutdown(cancel_futures=True)
+        self._reader.shutdown()  # searches on other threads end first
         self.live.close()
         self._stack.close()
 

@@ -119,6 +119,7 @@ class SearchEngine:
 
         Raises:
             UsageError: The query is empty or too long, or one of its numbers is out of range.
+            StoreError: The index was closed meanwhile.
         """
         task = self.rank(query)
         whole = task.texts[0]
@@ -179,16 +180,19 @@ class SearchEngine:
             also: Rows to score even if neither arm finds them.
 
         Raises:
-            UsageError: As for ``search``.
+            UsageError, StoreError: As for ``search``.
         """
         check(query)
         query = _as_text(query)
         problems = list(self.degraded)
         queries = [replace(query, text=text) for text in texts_of_task(query.text)]
         # The keyword arm runs on another thread, because embedding releases the GIL.
-        reading = [
-            self._reader.submit(carried(self._search_keywords), one, also) for one in queries
-        ]
+        try:
+            reading = [
+                self._reader.submit(carried(self._search_keywords), one, also) for one in queries
+            ]
+        except RuntimeError as exc:  # another thread has shut the reader down
+            raise StoreError("The index has been closed: open it again.") from exc
         found = self._search_vectors(queries, reading, problems)
         texts = [
             self._ranked(one, words.result()[0], nearest, tuple(problems))
