@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import qdrant_edge as engine
 
+from repertory import python_process
 from repertory.errors import StoreError
 from repertory.index import edge_collection, edge_graph, edge_shard, layout
 from repertory.index.edge import EdgeStore
@@ -23,7 +24,7 @@ from repertory.index.vectors import Filter
 from repertory_embedded import graphs
 from repertory_embedded.graphs import building_graphs
 from tests.support.points import DIMENSION, direction, item_of, point
-from tests.support.waiting import until
+from tests.support.waiting import TIMEOUT_S, until
 
 NAME = "repertory_x"
 POINTS = 600
@@ -466,6 +467,21 @@ def test_a_failed_build_changes_nothing(
     assert folders(tmp_path) == {NAME}
     collection.upsert([point("later")])
     assert len(items(collection)) == POINTS + 1
+
+
+def test_a_process_that_says_much_ends(
+    collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last line is the reason; the process never waits until its output is read."""
+    program = "raise SystemExit('word ' * 200_000 + '\\nNo room')"
+    command = [sys.executable, "-c", program]
+    monkeypatch.setattr(python_process, "command", lambda *_: command)
+    stopping = threading.Event()
+    hanging = threading.Timer(TIMEOUT_S, stopping.set)
+    hanging.start()
+    with pytest.raises(StoreError, match="ended with 1 and said 'No room'"):
+        collection.build_graph(stopping)
+    hanging.cancel()
 
 
 def test_a_collection_that_fails_to_reopen_after_a_build_reopens_later(
