@@ -539,7 +539,7 @@ def sealed(arrays: dict[str, Any]) -> bytes:
         ("postings.rows", np.array([-1], np.int32).tobytes()),
         ("postings.rows", np.array([10**6], np.int32).tobytes() * 3),
         ("postings.weights", b""),
-        ("vocabulary.text", b"term"),
+        ("postings.keys.text", b"term"),
         ("offsets", np.array([0], np.int64).tobytes()),
         ("entries", b""),
         ("keys", b""),
@@ -551,7 +551,7 @@ def sealed(arrays: dict[str, Any]) -> bytes:
         ("source.codes", np.array([7] * 4, np.int32).tobytes()),
         ("policies", np.array([4], np.int32).tobytes()),
         ("kind.text", None),
-        ("things", b""),
+        ("duplicate_keys", b""),
     ],
 )
 def test_a_snapshot_that_contradicts_itself_is_refused(name: str, value: bytes | None) -> None:

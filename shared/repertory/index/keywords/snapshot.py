@@ -21,7 +21,7 @@ from repertory.index.keywords.parts import Part
 from repertory.index.keywords.segment import KEY, Segment
 
 # Increase it whenever the index is built or packed differently.
-VERSION = 20
+VERSION = 21
 
 # The data type of each array, by the last part of its name.
 _TYPES = {
@@ -33,7 +33,7 @@ _TYPES = {
     "rows": np.dtype(np.int32),
     "codes": np.dtype(np.int32),
     "weights": np.dtype(np.float16),
-    "things": np.dtype(np.uint64),
+    "duplicate_keys": np.dtype(np.uint64),
 }
 
 
