@@ -20,7 +20,7 @@ from repertory.errors import StoreError
 from repertory.index import edge_collection, edge_graph, edge_shard, layout
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
-from repertory.index.vectors import Filter
+from repertory.index.vectors import NO_FILTER, Filter
 from repertory_embedded import graphs
 from repertory_embedded.graphs import building_graphs
 from tests.support.points import DIMENSION, direction, item_of, point
@@ -216,7 +216,7 @@ def test_all_points_are_found_after_most_of_a_graph_was_deleted(
     with store.open(NAME) as writer:
         writer.delete_items([f"item {one}" for one in range(POINTS - 30)], before=2)
 
-    def found(where: Filter | None = None) -> set[str]:
+    def found(where: Filter = NO_FILTER) -> set[str]:
         return {item_of(one) for one in collection.search(direction(1, POINTS - 9), 50, where)}
 
     assert found() == found(Filter(kinds=("tool",))) == left

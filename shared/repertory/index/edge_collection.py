@@ -128,7 +128,7 @@ class EdgeCollection(StoredCollection):
 
     def _answer(self, query: VectorQuery) -> VectorAnswer:
         must: list[engine.ConditionType] = [
-            _any(field, values) for field, values in layout.conditions(query.where)
+            _any(field, values) for field, values in query.where.conditions.items()
         ]
         nearest = engine.Query.Nearest(layout.numbers(query.vector))
         params = _EXACT if self._shard.sparse else _params(is_filtered=bool(must))

@@ -8,7 +8,7 @@ from rapidfuzz import fuzz, process
 
 from repertory.catalogue.item import Item
 from repertory.index.keywords.places import Places
-from repertory.index.vectors import Filter
+from repertory.index.vectors import NO_FILTER, Filter
 from repertory.search.answer import Hit, Mode, rounded_down
 from repertory.search.candidates import Candidates
 from repertory.search.engine import SearchEngine
@@ -99,7 +99,7 @@ def _about_steps(task: Task, row: int) -> str:
 
 def _as_if_found(engine: SearchEngine, query: Query, row: int, *, is_allowed: bool) -> Hit:
     """The hit for a row that the search does not find, scored as if it had been found."""
-    scored = engine.rank(replace(query, where=query.where if is_allowed else Filter()), also=[row])
+    scored = engine.rank(replace(query, where=query.where if is_allowed else NO_FILTER), also=[row])
     (hit,) = engine.hits_at(scored, [row])
     if is_allowed:  # neither arm found it
         hit = replace(hit, evidence=replace(hit.evidence, semantic_rank=None, keyword_rank=None))

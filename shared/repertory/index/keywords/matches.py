@@ -18,7 +18,7 @@ from repertory.index.keywords.postings import Scores
 from repertory.index.keywords.query_words import joined
 from repertory.index.keywords.tokens import term_of
 from repertory.index.keywords.totals import Totals
-from repertory.index.vectors import Filter
+from repertory.index.vectors import NO_FILTER, Filter
 
 if TYPE_CHECKING:
     from repertory.index.keywords.index import KeywordIndex
@@ -57,7 +57,7 @@ class Matches:
         """The matches of some of the terms."""
         return Matches(self._query, terms, self._index)
 
-    def best(self, limit: int, where: Filter | None = None) -> Rows:
+    def best(self, limit: int, where: Filter = NO_FILTER) -> Rows:
         """The best-matching rows that a filter allows, best first.
 
         They contain ``limit`` distinct items if possible, so copies do not displace other items.
@@ -91,7 +91,7 @@ class Matches:
                 return number + 1
         return len(rows) + 1
 
-    def _partial_scores(self, where: Filter | None) -> Totals:
+    def _partial_scores(self, where: Filter) -> Totals:
         """The scores of rows from the postings of the rarest terms, within ``BUDGET``.
 
         Filtered-out rows get no score, and their postings do not count against the budget.
@@ -148,7 +148,7 @@ class Matches:
         one_of_them = (term for term in self.terms if term.stem == stem)
         return next(one_of_them, Term(stem, stem, exact, (), rarity(stem)))
 
-    def of_forms(self, limit: int, where: Filter | None = None) -> set[int]:
+    def of_forms(self, limit: int, where: Filter = NO_FILTER) -> set[int]:
         """The rows that contain a form of the only word of a query, not just its stem.
 
         Of the rows that a filter allows, these are up to ``limit`` with the word as typed and up to
@@ -163,7 +163,7 @@ class Matches:
             found |= self._heaviest(terms, limit, where)
         return found
 
-    def _heaviest(self, terms: Sequence[str], limit: int, where: Filter | None) -> set[int]:
+    def _heaviest(self, terms: Sequence[str], limit: int, where: Filter) -> set[int]:
         """The rows, up to ``limit``, in which any of the terms weighs most."""
         read = []
         for term in terms:
