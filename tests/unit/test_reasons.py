@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from repertory.catalogue.views import Section
-from repertory.index.keywords.lexicon import Term as QueryTerm
+from repertory.index.keywords.lexicon import QueryTerm
 from repertory.search.answer import Hit, Term
 from repertory.search.query import Query
 from repertory.search.reasons import MAX_READ, MIN_LIKENESS, terms_of

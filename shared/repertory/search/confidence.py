@@ -18,7 +18,7 @@ from repertory.catalogue import actions
 from repertory.catalogue.names import compact_name, has_separators, signs, split_name
 from repertory.index.keywords.background import is_english, is_known, is_word
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME, WRITTEN
-from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
+from repertory.index.keywords.lexicon import VARIANT_FACTOR, QueryTerm
 from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT, ONE_MORE
 from repertory.index.keywords.query_words import bare, has_few_words, plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of
@@ -146,7 +146,7 @@ def _of_words(found: Candidates, confidence: Confidences) -> Confidences:
 
 
 def _of_one_word(
-    found: Candidates, term: Term, weight: Numbers, confidence: Confidences
+    found: Candidates, term: QueryTerm, weight: Numbers, confidence: Confidences
 ) -> Confidences:
     """The confidences for a query of one word: by the best field that has it, then other evidence.
 
@@ -183,7 +183,7 @@ def _of_one_word(
     return within
 
 
-def _is_as_typed(found: Candidates, term: Term, weight: Numbers) -> NDArray[np.bool_]:
+def _is_as_typed(found: Candidates, term: QueryTerm, weight: Numbers) -> NDArray[np.bool_]:
     """Where the best field that has a word has it as typed; also true if it was corrected."""
     written = found.matches.weights_as_typed(term, found.rows)
     leasts = [field.least for field in (NAME, DESCRIPTION, HEADINGS, BODY)]

@@ -88,7 +88,7 @@ def _matched_section(
         if within or _share(float(found.semantic[place])) >= MIN_SEMANTIC:
             return part.heading, within
     held = [match.term for match in matched]
-    part = best_section(item.body, held, found.matches) if _is_of_the_body(matched) else NO_SECTION
+    part = best_section(item.body, held) if _is_of_the_body(matched) else NO_SECTION
     within = _words_of(part, matched)
     return (part.heading, within) if within else ("", [])
 

@@ -12,7 +12,7 @@ from repertory.catalogue.names import compact_name, has_separators, split_name
 from repertory.index.keywords.background import is_known
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.lexicon import Term
+from repertory.index.keywords.lexicon import QueryTerm
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.query_words import bare, plain
@@ -96,7 +96,7 @@ def search_keywords(
     )
 
 
-def _without_kind(text: str, matches: Matches) -> list[Term]:
+def _without_kind(text: str, matches: Matches) -> list[QueryTerm]:
     """The terms of a query such as "payroll skill" without the kind; empty for other queries."""
     kind = actions.kind_of(plain(text))
     return [term for term in matches.terms if term.typed != kind] if kind else []

@@ -10,8 +10,7 @@ from repertory.catalogue.views import Section, split_at_headings
 from repertory.index.keywords.background import is_english
 from repertory.index.keywords.document import BODY, WRITTEN, Entry
 from repertory.index.keywords.inflections import are_forms
-from repertory.index.keywords.lexicon import Term as QueryTerm
-from repertory.index.keywords.matches import Matches
+from repertory.index.keywords.lexicon import QueryTerm
 from repertory.index.keywords.names import EXACT, ONE_EDIT
 from repertory.index.keywords.places import Places
 from repertory.index.keywords.query_words import AROUND, plain
@@ -38,9 +37,9 @@ MIN_SEMANTIC = 0.5  # the minimum semantic evidence for the reason to mention it
 _AFTER = f"{AROUND}.,:;!?"  # characters at the end of a query that a reason does not quote
 
 
-def best_section(body: str, terms: Iterable[QueryTerm], matches: Matches) -> Section:
+def best_section(body: str, terms: Iterable[QueryTerm]) -> Section:
     """The section of a body that has most of the terms, by rarity; titles count twice."""
-    wanted = [(matches.beginnings(term), term.rarity) for term in terms]
+    wanted = [(term.beginnings, term.rarity) for term in terms]
     best, found = 0.0, NO_SECTION
     for section in split_at_headings(body):
         title, text = section.title.lower(), section.text.lower()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from repertory.catalogue.names import folded, split_name
 from repertory.index.keywords.background import rarity
 from repertory.index.keywords.document import WRITTEN
-from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
+from repertory.index.keywords.lexicon import VARIANT_FACTOR, QueryTerm
 from repertory.index.keywords.packed import Rows
 from repertory.index.keywords.places import Places
 from repertory.index.keywords.postings import Scores
@@ -40,7 +40,7 @@ class ItemMatch(msgspec.Struct, frozen=True):
         fields: The names of the fields with the word, most important first; empty if unknown.
     """
 
-    term: Term
+    term: QueryTerm
     spelling: str
     fields: tuple[str, ...]
 
@@ -48,12 +48,12 @@ class ItemMatch(msgspec.Struct, frozen=True):
 class Matches:
     """The terms of a query, or some of them, and their matches in one index."""
 
-    def __init__(self, query: str, terms: Sequence[Term], index: "KeywordIndex") -> None:
+    def __init__(self, query: str, terms: Sequence[QueryTerm], index: "KeywordIndex") -> None:
         self.terms = terms
         self._query = query
         self._index = index
 
-    def only(self, terms: Sequence[Term]) -> "Matches":
+    def only(self, terms: Sequence[QueryTerm]) -> "Matches":
         """The matches of some of the terms."""
         return Matches(self._query, terms, self._index)
 
@@ -141,12 +141,12 @@ class Matches:
         return found
 
     @cached_property
-    def whole(self) -> Term:
+    def whole(self) -> QueryTerm:
         """All words of the query joined to one term: ``generateobject``."""
         stem = term_of(joined(self._query))
         exact = (stem,) if self._index.frequency(stem) else ()
         one_of_them = (term for term in self.terms if term.stem == stem)
-        return next(one_of_them, Term(stem, stem, exact, (), rarity(stem)))
+        return next(one_of_them, QueryTerm(stem, stem, exact, (), rarity(stem)))
 
     def of_forms(self, limit: int, where: Filter = NO_FILTER) -> set[int]:
         """The rows that contain a form of the only word of a query, not just its stem.
@@ -175,14 +175,14 @@ class Matches:
         order = np.lexsort((self._index.keys_of(found.rows), -found.values))
         return {*found.rows[order[:limit]].tolist()}
 
-    def weights_as_typed(self, term: Term, rows: NDArray[np.integer]) -> Scores:
+    def weights_as_typed(self, term: QueryTerm, rows: NDArray[np.integer]) -> Scores:
         """The weight of a word as typed in some rows; 0 in rows with other forms of it.
 
         A word that equals its stem is not indexed separately, so the stem's weight is used.
         """
         return self._index.weights_in(term.written or term.stem, rows)
 
-    def holds_form(self, term: Term, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def holds_form(self, term: QueryTerm, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Which rows contain a form of a word, and not only another word of the same stem.
 
         A word that equals its stem is not indexed separately, so rows without other words of the
@@ -222,11 +222,11 @@ class Matches:
         mean: Scores = (self.shares[:, None] * weights).sum(axis=0)
         return mean
 
-    def has(self, term: Term, row: int) -> bool:
+    def has(self, term: QueryTerm, row: int) -> bool:
         """Whether an item contains a term."""
         return any(self._index.holds(one, row) for one in term.indexed)
 
-    def in_item(self, term: Term, row: int, places: Places) -> ItemMatch:
+    def in_item(self, term: QueryTerm, row: int, places: Places) -> ItemMatch:
         """A term as it appears in an item that contains it."""
         keys = term.indexed
         if len(keys) > 1:
@@ -248,14 +248,7 @@ class Matches:
         words += [key[:-1] + "y"] if key.endswith("i") else []
         return next((word for word in words if self._index.holds(WRITTEN + word, row)), key)
 
-    def beginnings(self, term: Term) -> tuple[str, ...]:
-        """The prefixes of the words that a term stands for.
-
-        A final i is removed, because it may stand for a y.
-        """
-        return tuple(one.removeprefix(WRITTEN).removesuffix("i") for one in term.indexed)
-
-    def is_in_a_name(self, term: Term) -> bool:
+    def is_in_a_name(self, term: QueryTerm) -> bool:
         """Whether a term, as typed, is a word in the name or server of some item."""
         if not term.exact:
             return False
