@@ -14,7 +14,7 @@ from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.lexicon import QueryTerm
 from repertory.index.keywords.matches import Matches
-from repertory.index.keywords.names import EXACT, ONE_EDIT
+from repertory.index.keywords.names import EXACT, ONE_EDIT, OTHER_WORD
 from repertory.index.keywords.query_words import bare, plain
 from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter
@@ -22,7 +22,7 @@ from repertory.search.capabilities import jobs
 from repertory.search.languages import shared_terms
 from repertory.search.query import Query
 from repertory.search.semantic_arm import MAX_BY_MEANING
-from repertory.search.similar_names import MAX_NAME_WORDS, OTHER, closest_name, is_other
+from repertory.search.similar_names import MAX_NAME_WORDS, closest_name, is_other
 from repertory.telemetry.spans import traced
 
 # Numbers of candidates. They do not depend on the query's limit, so a larger limit only adds hits.
@@ -105,7 +105,7 @@ def _without_kind(text: str, matches: Matches) -> list[QueryTerm]:
 def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, float]:
     """The rows whose names were typed, as the whole query or as an identifier within it.
 
-    A name one edit away that has a different word gets ``OTHER``.
+    A name one edit away that has a different word gets ``OTHER_WORD``.
     """
     close = _first(index.names.close(text), index, where)
     wanted = bare(text)
@@ -114,7 +114,7 @@ def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, flo
         close = _first(index.names.close(wanted), index, where) | close
     for row, like in close.items():
         if like == ONE_EDIT and is_other(text, closest_name(text, index.entry(row))):
-            close[row] = OTHER
+            close[row] = OTHER_WORD
     words = {*text.split()}
     for word in words if len(words) > 1 else ():
         if len(word) >= MIN_NAME_LENGTH and _is_identifier(word):

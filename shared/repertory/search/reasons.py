@@ -11,7 +11,7 @@ from repertory.index.keywords.background import is_english
 from repertory.index.keywords.document import BODY, WRITTEN, Entry
 from repertory.index.keywords.inflections import are_forms
 from repertory.index.keywords.lexicon import QueryTerm
-from repertory.index.keywords.names import EXACT, ONE_EDIT
+from repertory.index.keywords.names import EXACT, ONE_EDIT, OTHER_WORD
 from repertory.index.keywords.places import Places
 from repertory.index.keywords.query_words import AROUND, plain
 from repertory.index.keywords.tokens import (
@@ -24,7 +24,7 @@ from repertory.index.keywords.tokens import (
 )
 from repertory.search.answer import Evidence, Term
 from repertory.search.capabilities import jobs
-from repertory.search.similar_names import OTHER, closest_name, may_be_one
+from repertory.search.similar_names import closest_name, may_be_one
 from repertory.text import one_line
 
 # In the order in which a reason names them.
@@ -97,7 +97,7 @@ def reason(
             parts[-1] += _place(section)
     joined = _unspaced_words(query, within or matched)
     matched = _whole_words(query, _as_typed(query, joined))
-    if matched and not (close and close != OTHER):
+    if matched and not (close and close != OTHER_WORD):
         parts.append(_keywords(matched[:MAX_TERMS], is_placed=bool(within)))
     text = " + ".join(parts) + (_place(section) if within else "")
     weak = "Weak match" if evidence.semantic is None else "Weak semantic similarity"
@@ -117,7 +117,7 @@ def _name_match(query: str, name: str, what: str, evidence: Evidence, close: flo
     if close >= ONE_EDIT:
         match = f"Fuzzy {what}" if others else what.title()
         return f"{match} match ({typed} → {name})"
-    if close >= OTHER:
+    if close >= OTHER_WORD:
         return f"Similar {what} ({name})"
     if close:
         return f"{what.title()} begins with “{typed}”"
