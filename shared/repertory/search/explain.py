@@ -56,8 +56,7 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
         hit, better = ranking[place], ranking[:place]
         if hit.id != item_id:
             (hit,) = engine.hits_at(task, [row])
-    text = task.texts[task.merged.text.get(row, 0)]
-    found = text.candidates
+    found = task.texts[task.merged.text.get(row, 0)].candidates
     if is_shown:
         verdict = _shown(ranking, len(better), item_id)
     elif not is_allowed:
@@ -77,8 +76,8 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
             Better(id=other.id, confidence=other.confidence) for other in better[:MAX_BETTER]
         ),
         mode=found.mode,
-        degraded=" ".join(text.problems),
-        notices=engine.notices_on(task.texts[0]),
+        degraded=" ".join(task.problems),
+        notices=engine.notices_on(task),
         items=len(index),
     )
 
