@@ -14,7 +14,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.matches import Matches
 from repertory.index.vectors import Match
 from repertory.search.answer import Mode
-from repertory.search.keyword_arm import KeywordResult, keys_of, promoted
+from repertory.search.keyword_arm import KeywordResult, promoted
 from repertory.search.query import Query
 from repertory.search.semantic_arm import VectorResult
 from repertory.search.similar_names import similarities
@@ -90,7 +90,7 @@ def all_candidates(
     ordered: list[int] = rows.tolist()
     rest = [row for row in ordered if row not in cosines]
     more = [row for row in rest if row not in words.keys]
-    keys = {**words.keys, **dict(zip(more, keys_of(index, more), strict=True))}
+    keys = {**words.keys, **dict(zip(more, index.keys_of(more), strict=True))}
     given = nearest.cosines([keys[row] for row in rest]) if nearest else {}
     cosines |= {row: given[keys[row]] for row in rest if keys[row] in given}
     cosine = np.array([cosines.get(row, 0.0) for row in ordered], np.float32)

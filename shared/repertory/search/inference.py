@@ -161,7 +161,7 @@ class Inference:
         if len(rows) > MAX_READ:
             typed = [self._index.weights_in(term, rows) > 0 for term in self._typed]
             has = np.sum(typed, axis=0) if typed else np.zeros(len(rows))
-            rows = rows[np.lexsort((self._index.keys_of(rows), -has, -certain))[:MAX_READ]]
+            rows = rows[self._index.highest_first(rows, certain, has)[:MAX_READ]]
         best: list[int] = rows.tolist()
         return best
 

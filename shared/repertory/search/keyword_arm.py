@@ -7,7 +7,6 @@ import msgspec
 import numpy as np
 
 from repertory.catalogue import actions
-from repertory.catalogue.item import KEY_BYTES
 from repertory.catalogue.names import compact_name, has_separators, split_name
 from repertory.index.keywords.background import is_known
 from repertory.index.keywords.document import Entry
@@ -90,7 +89,7 @@ def search_keywords(
         shared=shared,
         close=close,
         found=found,
-        keys=dict(zip(expected, keys_of(index, expected), strict=True)),
+        keys=dict(zip(expected, index.keys_of(expected), strict=True)),
         likely=[*likely][:MAX_LIKELY],
         limit=taken,
     )
@@ -124,11 +123,11 @@ def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, flo
 
 
 def _first(close: Mapping[int, float], index: KeywordIndex, where: Filter) -> dict[int, float]:
-    """The allowed rows with the closest names, up to ``MAX_NAMED``. Ties are broken by key."""
+    """The allowed rows with the closest names, up to ``MAX_NAMED``."""
     allowed = [*_allowed(close, index, where)]
     if len(allowed) > MAX_NAMED:
         rows, like = np.array(allowed), np.array([close[row] for row in allowed])
-        allowed = rows[np.lexsort((index.keys_of(rows), -like))[:MAX_NAMED]].tolist()
+        allowed = rows[index.highest_first(rows, like)[:MAX_NAMED]].tolist()
     return {row: close[row] for row in allowed}
 
 
@@ -147,13 +146,6 @@ def _has_words(word: str, entry: Entry) -> bool:
 def promoted(query: Query, found: Collection[int], index: KeywordIndex) -> set[int]:
     """The rows that policies add to the found ones."""
     return _allowed(index.policies.promoted(query.text, found), index, query.where)
-
-
-def keys_of(index: KeywordIndex, rows: Sequence[int]) -> list[int]:
-    """The keys of the items of some rows."""
-    packed = index.keys_of(rows).tobytes()
-    starts = range(0, len(packed), KEY_BYTES)
-    return [int.from_bytes(packed[start : start + KEY_BYTES]) for start in starts]
 
 
 def _allowed(found: Collection[int], index: KeywordIndex, where: Filter) -> set[int]:

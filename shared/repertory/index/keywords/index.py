@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.item import Item, item_key
+from repertory.catalogue.item import KEY_BYTES, Item, item_key
 from repertory.index.keywords.columns import DuplicateKeys
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.lexicon import Lexicon
@@ -194,13 +194,29 @@ class KeywordIndex:
             found |= {keys[place]: row + part.start for place, row in held}
         return found
 
-    def keys_of(self, rows: Sequence[int] | NDArray[np.integer]) -> Keys:
-        """The keys of some rows, as an array."""
+    def keys_of(self, rows: Sequence[int]) -> list[int]:
+        """The keys of the items of some rows."""
+        packed = self._keys(rows).tobytes()
+        starts = range(0, len(packed), KEY_BYTES)
+        return [int.from_bytes(packed[start : start + KEY_BYTES]) for start in starts]
+
+    def _keys(self, rows: Sequence[int] | NDArray[np.integer]) -> Keys:
         at = np.asarray(rows, np.int64)
         keys = np.empty(len(at), KEY)
         for part, places in self.divided(at):
             keys[places] = part.segment.keys[at[places] - part.start]
         return keys
+
+    def highest_first(
+        self, rows: Sequence[int] | NDArray[np.integer], *values: NDArray[Any]
+    ) -> NDArray[np.intp]:
+        """The places of some rows in the order of their values, the highest first.
+
+        Ties are broken by the next values, then by key, because the order of rows differs between
+        equal indexes.
+        """
+        falling = [-one for one in reversed(values)]
+        return np.lexsort((self._keys(rows), *falling))
 
     def ids_between(self, start: int, end: int) -> list[str]:
         """The ids of the items whose keys are at least ``start`` and below ``end``."""

@@ -67,9 +67,8 @@ class Matches:
         count = 4 * limit
         while True:
             found = partial.highest(count).rows
-            # Ties are broken by key, because the order of rows differs between equal indexes.
             scores = self.scores(found)
-            order = np.lexsort((self._index.keys_of(found), -scores))
+            order = self._index.highest_first(found, scores)
             found, scores = found[order], scores[order]
             number = self._reaching(found, scores, limit)
             is_all = len(found) < count or len(found) >= MAX_WITH_COPIES
@@ -171,8 +170,7 @@ class Matches:
                 allowed = self._index.allowed(rows, where) if where else slice(None)
                 read.append((rows[allowed], weights[allowed]))
         found = Totals.of(read, self._index.rows, np.maximum).highest(limit)
-        # Ties are broken by key, as in ``best``.
-        order = np.lexsort((self._index.keys_of(found.rows), -found.values))
+        order = self._index.highest_first(found.rows, found.values)
         return {*found.rows[order[:limit]].tolist()}
 
     def weights_as_typed(self, term: QueryTerm, rows: NDArray[np.integer]) -> Scores:
@@ -258,7 +256,7 @@ class Matches:
             for best in [np.argsort(-weights, kind="stable")[:MAX_NAMES]]
         ]
         rows, weights = (np.concatenate(values) for values in zip(*parts, strict=True))
-        by = (self._index.keys_of(rows), -weights)
-        found = self._index.entries(rows[np.lexsort(by)[:MAX_NAMES]].tolist())
+        order = self._index.highest_first(rows, weights)
+        found = self._index.entries(rows[order[:MAX_NAMES]].tolist())
         names = (split_name(f"{entry.name} {entry.server}") for entry in found)
         return any(term.typed in folded(name).split() for name in names)
