@@ -39,7 +39,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         similarity: How similar the query is to the name, 0…1; 0 for a long query.
         close: Whether the name was typed; see ``NameIndex.close``.
         sections: The number of the best section, by row, where a section has the best cosine.
-        limit: As in ``KeywordResult``.
+        keyword_depth: The ``depth`` of the ``KeywordResult``.
     """
 
     query: Query
@@ -55,7 +55,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     similarity: Numbers
     close: Numbers
     sections: Mapping[int, int]
-    limit: int
+    keyword_depth: int
 
     @cached_property
     def place_of(self) -> dict[int, int]:
@@ -109,7 +109,7 @@ def all_candidates(
         similarity=similarities(query.text, index, ordered),
         close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
         sections=sections,
-        limit=words.limit,
+        keyword_depth=words.depth,
     )
 
 

@@ -141,13 +141,13 @@ def _filtered_out(hit: Hit, where: Filter) -> str:
 
 
 def _not_found(hit: Hit, found: Candidates) -> str:
-    limit = found.limit
+    depth = found.keyword_depth
     if found.mode is Mode.KEYWORD:
-        arms = f"its words are not among the {limit} best"
+        arms = f"its words are not among the {depth} best"
     else:
         arms = (
             f"its meaning is not among the {MAX_BY_MEANING} best, nor are its words among the "
-            f"{limit} best"
+            f"{depth} best"
         )
     return f"Not found: {arms} for this query; its confidence is {hit.confidence:.2f}."
 

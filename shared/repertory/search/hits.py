@@ -59,7 +59,7 @@ def explained(
         cosine=round(cosine, 4) if semantic else None,
         semantic_rank=_rank(found.sorted_cosines, cosine, MAX_BY_MEANING) if semantic else None,
         keyword=round(score, 4),
-        keyword_rank=_rank(found.sorted_keyword_scores, score, found.limit),
+        keyword_rank=_rank(found.sorted_keyword_scores, score, found.keyword_depth),
         name=round(max(close, float(found.similarity[place])), 4),
         terms=tuple(
             Term(typed=one.term.typed, matched=one.spelling, field=next(iter(one.fields), ""))
@@ -167,10 +167,10 @@ def _share(log_odds: float) -> float:
     return 1 / (1 + math.exp(-log_odds))
 
 
-def _rank(values: Sequence[float], value: float, limit: int) -> int | None:
-    """The rank of a value among an arm's values, from 1; None beyond the arm's limit.
+def _rank(values: Sequence[float], value: float, depth: int) -> int | None:
+    """The rank of a value among an arm's values, from 1; None beyond the arm's depth.
 
     ``values`` are ascending.
     """
     rank = len(values) - bisect_right(values, value) + 1
-    return rank if value > 0 and rank <= limit else None
+    return rank if value > 0 and rank <= depth else None

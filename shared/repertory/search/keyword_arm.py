@@ -43,7 +43,7 @@ class KeywordResult(msgspec.Struct, frozen=True, kw_only=True):
             policies.
         keys: The keys of the items whose cosines are needed, by row.
         likely: The rows that will probably be shown, best first.
-        limit: The maximum number of rows taken by words, including copies.
+        depth: The maximum number of rows taken by words, including copies.
     """
 
     matches: Matches
@@ -52,7 +52,7 @@ class KeywordResult(msgspec.Struct, frozen=True, kw_only=True):
     found: Set[int]
     keys: Mapping[int, int]
     likely: Sequence[int]
-    limit: int
+    depth: int
 
 
 @traced("search keywords")
@@ -75,10 +75,10 @@ def search_keywords(
     likely = {**close}
     # Every item that has a query's only word is a good candidate, so take more of them.
     most = MAX_NAMED if len(matches.terms) == 1 else limit
-    taken = most
+    depth = most
     for one in filter(None, (matches, shared)):
         best = one.best(most, query.where).tolist()
-        taken = max(taken, len(best))
+        depth = max(depth, len(best))
         found.update(best)
         likely |= dict.fromkeys(best[:MAX_LIKELY])
     found |= promoted(query, found, index)
@@ -91,7 +91,7 @@ def search_keywords(
         found=found,
         keys=dict(zip(expected, index.keys_of(expected), strict=True)),
         likely=[*likely][:MAX_LIKELY],
-        limit=taken,
+        depth=depth,
     )
 
 
