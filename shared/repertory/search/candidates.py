@@ -37,7 +37,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         weights: The weight of each term in each candidate: shape ``(terms, candidates)``.
         keyword: The mean of these weights, weighted by rarity, 0…1.
         similarity: How similar the query is to the name, 0…1; 0 for a long query.
-        close: Whether the name was typed; see ``NameIndex.close``.
+        close: How closely the query names the item, 0…1; see ``NameIndex.close``.
         sections: The number of the best section, by row, where a section has the best cosine.
         keyword_depth: The ``depth`` of the ``KeywordResult``.
     """

@@ -70,7 +70,7 @@ def explained(
     why = reason(query, entry, evidence, places, close, section, within)
     if notes:
         why = "; ".join([notes[0], *(one[:1].lower() + one[1:] for one in (*notes[1:], why))])
-    return hit(entry, confidence, why, evidence, section, shadowed_by)
+    return hit_on(entry, confidence, why, evidence, section, shadowed_by)
 
 
 def _matched_section(
@@ -106,7 +106,7 @@ def _is_of_the_body(matched: Sequence[ItemMatch]) -> bool:
     return within >= BODY_SHARE * sum(match.term.rarity for match in matched) > 0
 
 
-def hit(
+def hit_on(
     entry: Entry,
     confidence: float,
     why: str,

@@ -38,7 +38,7 @@ class KeywordResult(msgspec.Struct, frozen=True, kw_only=True):
         matches: The query's terms in the keyword index.
         shared: The terms that a query in another language shares with names (see ``languages``),
             or the terms of a query such as "payroll skill" without the kind. None if neither.
-        close: The rows whose names were typed; see ``NameIndex.close``.
+        close: How closely the query names an item, by row; see ``NameIndex.close``.
         found: All rows that are candidates whatever the vectors find, including rows promoted by
             policies.
         keys: The keys of the items whose cosines are needed, by row.
@@ -102,7 +102,7 @@ def _without_kind(text: str, matches: Matches) -> list[QueryTerm]:
 
 
 def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, float]:
-    """The rows whose names were typed, as the whole query or as an identifier within it.
+    """How closely a query, or an identifier within it, names items, by row.
 
     A name one edit away that has a different word gets ``OTHER_WORD``.
     """

@@ -75,8 +75,9 @@ def reason(
 ) -> str:
     """Why an entry was found, in one short line.
 
-    ``close`` says whether the name was typed; see ``NameIndex.close``. ``section`` is the heading
-    of the section that matched, empty for the item itself. ``within`` are the section's terms.
+    ``close`` is how closely the query names the entry, 0…1; see ``NameIndex.close``. ``section``
+    is the heading of the section that matched, empty for the item itself. ``within`` are the
+    section's terms.
     """
     name = _typed_name(query, entry) if close >= EXACT else closest_name(query, entry)
     what = "name" if name == entry.name else "alias"

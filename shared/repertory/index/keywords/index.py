@@ -142,11 +142,11 @@ class KeywordIndex:
     def all(self) -> Iterator[Entry]:
         """All entries, in no order."""
         for part in self.parts:
-            yield from map(part.segment.entry, part.left().tolist())
+            yield from map(part.segment.entry, part.live_rows().tolist())
 
     def all_rows(self) -> Rows:
         """All rows, ascending."""
-        rows = [part.rows(part.left()) for part in self.parts]
+        rows = [part.rows(part.live_rows()) for part in self.parts]
         return np.concatenate(rows) if rows else np.zeros(0, np.int32)
 
     def counts(self, field: str) -> Counter[str]:
@@ -161,7 +161,7 @@ class KeywordIndex:
         counts: dict[str, Counter[str]] = {}
         digest = 0
         for part in self.parts:
-            rows, fields = part.left(), part.segment.columns.fields
+            rows, fields = part.live_rows(), part.segment.columns.fields
             kinds, sources = fields["kind"], fields["source"]
             both = kinds.codes[rows].astype(np.int64) * len(sources.values) + sources.codes[rows]
             pairs, numbers = np.unique(both, return_counts=True)
@@ -273,7 +273,7 @@ class KeywordIndex:
     def has_any(self, where: Filter) -> bool:
         """Whether a filter allows an item."""
         return any(
-            bool(part.segment.columns.allowed(part.left(), where).any()) for part in self.parts
+            bool(part.segment.columns.allowed(part.live_rows(), where).any()) for part in self.parts
         )
 
     def divided(self, rows: NDArray[np.integer]) -> Sequence[tuple[Part, RowPlaces]]:
@@ -304,5 +304,5 @@ def _counts(part: Part, field: str) -> dict[str, int]:
         rows = ((tag, part.rows(tags.at(place))) for place, tag in enumerate(tags.keys))
         return {tag: len(left) for tag, left in rows if len(left)}
     column = columns.fields[field]
-    counts = np.bincount(column.codes[part.left()], minlength=len(column.values)).tolist()
+    counts = np.bincount(column.codes[part.live_rows()], minlength=len(column.values)).tolist()
     return {value: count for value, count in zip(column.values, counts, strict=True) if count}
