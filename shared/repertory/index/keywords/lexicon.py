@@ -84,9 +84,13 @@ class QueryTerm(msgspec.Struct, frozen=True):
     def beginnings(self) -> tuple[str, ...]:
         """The beginnings of all words that it stands for.
 
-        A final i is removed, because it may stand for a y.
+        A final i is removed, because it may stand for a y, unless it is that of a short word: API.
         """
-        return tuple(one.removeprefix(WRITTEN).removesuffix("i") for one in self.indexed)
+        found = (one.removeprefix(WRITTEN) for one in self.indexed)
+        return tuple(
+            one if len(one) <= ACRONYM_LENGTH and one in self.typed else one.removesuffix("i")
+            for one in found
+        )
 
     @property
     def is_itself(self) -> bool:
