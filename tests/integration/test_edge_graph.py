@@ -17,7 +17,7 @@ import qdrant_edge as engine
 
 from repertory import python_process
 from repertory.errors import StoreError
-from repertory.index import edge_collection, edge_graph, edge_shard, layout
+from repertory.index import edge_collection, edge_files, edge_graph, edge_shard, layout
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.vectors import NO_FILTER, Filter
@@ -300,7 +300,7 @@ def test_the_vectors_of_a_graph_are_read_ahead(
         return [(name, 1_000 * step) for step in range(size // 1_000 + 1)]
 
     monkeypatch.setattr(os, "posix_fadvise", advise)
-    monkeypatch.setattr(edge_shard, "_STEP", 1_000)
+    monkeypatch.setattr(edge_files, "_STEP", 1_000)
     assert collection.build_graph(threading.Event())
     vectors = steps("matrix.dat", POINTS * DIMENSION * 4)
     numbers = [one for one in asked if one[0] == "quantized.data"]
@@ -311,7 +311,7 @@ def test_the_vectors_of_a_graph_are_read_ahead(
     store.open(NAME).close()
     assert asked == numbers + vectors
     asked.clear()
-    monkeypatch.setattr(edge_shard, "READ_AHEAD", 3_000)
+    monkeypatch.setattr(edge_files, "READ_AHEAD", 3_000)
     store.open(NAME).close()
     assert asked == numbers[:3] + vectors[:3]
 

@@ -18,15 +18,8 @@ from typing_extensions import override
 from repertory.errors import StoreError
 from repertory.files import narrow
 from repertory.index import edge_graph, layout
-from repertory.index.edge_shard import (
-    DROPPED_FROM,
-    FACETS,
-    ROOM,
-    WRITTEN_FROM,
-    OpenShard,
-    graphs,
-    require_room,
-)
+from repertory.index.edge_files import ROOM, graphs, require_room
+from repertory.index.edge_shard import DROPPED_FROM, FACETS, WRITTEN_FROM, OpenShard
 from repertory.index.stored_collection import StoredCollection
 from repertory.index.vectors import Point, VectorAnswer, VectorQuery
 
