@@ -20,7 +20,7 @@ from repertory.backend import CALLS_OFF, Backend, Forwarding
 from repertory.client import Client
 from repertory.errors import CallsOffError, StoreBusyError, StoreError
 from repertory.index.keywords.document import Entry
-from repertory.index.vectors import Filter
+from repertory.index.vectors import NO_FILTER, Filter
 from repertory.settings import Settings
 from repertory.stats import Contents, Stats
 from repertory_embedded import start
@@ -128,7 +128,7 @@ class Failover(Forwarding):
         return self._backend is backend and not self._stopping
 
     @override
-    def entries(self, where: Filter | None = None) -> Sequence[Entry]:
+    def entries(self, where: Filter = NO_FILTER) -> Sequence[Entry]:
         """The indexed items; StoreError if there is no index after ``LIST_TIMEOUT_S``."""
         return self.forward(lambda backend: backend.entries(where), LIST_TIMEOUT_S)
 

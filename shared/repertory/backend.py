@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from typing_extensions import override
 
 from repertory.catalogue.item import Item
-from repertory.index.vectors import Filter
+from repertory.index.vectors import NO_FILTER, Filter
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.links import Links
@@ -80,7 +80,7 @@ class Backend(Protocol):
         """
         ...
 
-    def entries(self, where: Filter | None = None) -> "Sequence[Entry]":
+    def entries(self, where: Filter = NO_FILTER) -> "Sequence[Entry]":
         """The indexed items that pass a filter, by id, without their texts."""
         ...
 
@@ -209,7 +209,7 @@ class Forwarding(Backend):
         return self.forward(lambda backend: backend.explain(query, item))
 
     @override
-    def entries(self, where: Filter | None = None) -> "Sequence[Entry]":
+    def entries(self, where: Filter = NO_FILTER) -> "Sequence[Entry]":
         return self.forward(lambda backend: backend.entries(where))
 
     @override

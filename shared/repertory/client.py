@@ -14,7 +14,7 @@ from repertory.catalogue.item import Item
 from repertory.catalogue.names import compact_name
 from repertory.errors import UsageError
 from repertory.index.keywords.document import Entry
-from repertory.index.vectors import Filter
+from repertory.index.vectors import NO_FILTER, Filter
 from repertory.remote import RemoteServer, problem_of
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
@@ -88,13 +88,13 @@ class Client(Backend):
         return replace(found, notices=(*self.notices, *found.notices))
 
     @override
-    def entries(self, where: Filter | None = None) -> list[Entry]:
+    def entries(self, where: Filter = NO_FILTER) -> list[Entry]:
         found: list[Entry] = []
         while True:
             after = found[-1].id if found else ""
-            page, _ = self.page(where or Filter(), PAGE_SIZE, after=after)
+            page, _ = self.page(where, PAGE_SIZE, after=after)
             if page and page[0].id <= after:  # a release that ignores ``after``
-                page, _ = self.page(where or Filter(), PAGE_SIZE, len(found))
+                page, _ = self.page(where, PAGE_SIZE, len(found))
             found += page
             if len(page) < PAGE_SIZE:
                 return found

@@ -23,7 +23,7 @@ from repertory.embedding.words import WORDS_MODEL
 from repertory.errors import CallsOffError, StoreError
 from repertory.files import is_project
 from repertory.index.keywords.document import Entry
-from repertory.index.vectors import Filter
+from repertory.index.vectors import NO_FILTER, Filter
 from repertory.indexing.collection_names import (
     configuration_of,
     generation_of,
@@ -108,9 +108,9 @@ class Local(Backend, abc.ABC):
         return found
 
     @override
-    def entries(self, where: Filter | None = None) -> list[Entry]:
+    def entries(self, where: Filter = NO_FILTER) -> list[Entry]:
         engine = self.engine
-        return lookup.entries(engine.keywords, self._where(engine, where or Filter()))
+        return lookup.entries(engine.keywords, self._where(engine, where))
 
     @override
     def page(

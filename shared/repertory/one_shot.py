@@ -21,7 +21,7 @@ from repertory.errors import DeviceUnavailableError, ModelError, NothingIndexedE
 from repertory.files import make_directory
 from repertory.freshness import Freshness
 from repertory.index.keywords.document import Entry
-from repertory.index.vectors import Filter
+from repertory.index.vectors import NO_FILTER, Filter
 from repertory.indexing.collection_names import configuration_of, is_complete, model_slug
 from repertory.local import Local
 from repertory.notices import about_servers
@@ -109,7 +109,7 @@ class Repertory(Local):
     def close(self) -> None:
         """Close everything. Closing twice is allowed."""
         super().close()
-        self._reader.shutdown(cancel_futures=True)
+        self._reader.shutdown()  # searches on other threads end first
         self.live.close()
         self._stack.close()
 
@@ -144,7 +144,7 @@ class Repertory(Local):
         return replace(found, notices=self._noted(found.notices))
 
     @override
-    def entries(self, where: Filter | None = None) -> list[Entry]:
+    def entries(self, where: Filter = NO_FILTER) -> list[Entry]:
         return [entry for entry in super().entries(where) if not self._is_gone(entry)]
 
     @override

@@ -23,7 +23,15 @@ from repertory.errors import StoreError
 from repertory.index import layout
 from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
-from repertory.index.vectors import Collection, Filter, Point, State, VectorQuery, VectorStore
+from repertory.index.vectors import (
+    NO_FILTER,
+    Collection,
+    Filter,
+    Point,
+    State,
+    VectorQuery,
+    VectorStore,
+)
 from tests.support.points import DIMENSION, direction, item_of, point
 
 
@@ -53,7 +61,7 @@ def collection(store: VectorStore, name: str) -> Iterator[Collection]:
         yield made
 
 
-def found(collection: Collection, where: Filter | None = None) -> set[str]:
+def found(collection: Collection, where: Filter = NO_FILTER) -> set[str]:
     """The items that a search with any vector finds."""
     return {item_of(match) for match in collection.search(direction(1, 1, 1, 1), 100, where)}
 
@@ -220,8 +228,7 @@ def test_records_are_unchanged(collection: Collection) -> None:
 @pytest.mark.parametrize(
     ("where", "expected"),
     [
-        (None, {"read", "grep", "commit", "guide"}),
-        (Filter(), {"read", "grep", "commit", "guide"}),
+        (NO_FILTER, {"read", "grep", "commit", "guide"}),
         (Filter(kinds=("document",)), {"guide"}),
         (Filter(kinds=("document", "tool")), {"read", "grep", "commit", "guide"}),
         (Filter(sources=("mcp",)), {"read", "grep", "commit"}),
@@ -239,7 +246,7 @@ def test_records_are_unchanged(collection: Collection) -> None:
     ],
 )
 def test_all_fields_of_a_filter_must_match(
-    collection: Collection, where: Filter | None, expected: set[str]
+    collection: Collection, where: Filter, expected: set[str]
 ) -> None:
     """Each field of a filter must match one of its values."""
     collection.upsert(

@@ -15,15 +15,16 @@ from pathlib import Path
 import pytest
 import qdrant_edge as engine
 
+from repertory import python_process
 from repertory.errors import StoreError
-from repertory.index import edge_collection, edge_graph, edge_shard, layout
+from repertory.index import edge_collection, edge_files, edge_graph, edge_shard, layout
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
-from repertory.index.vectors import Filter
+from repertory.index.vectors import NO_FILTER, Filter
 from repertory_embedded import graphs
 from repertory_embedded.graphs import building_graphs
 from tests.support.points import DIMENSION, direction, item_of, point
-from tests.support.waiting import until
+from tests.support.waiting import TIMEOUT_S, until
 
 NAME = "repertory_x"
 POINTS = 600
@@ -215,7 +216,7 @@ def test_all_points_are_found_after_most_of_a_graph_was_deleted(
     with store.open(NAME) as writer:
         writer.delete_items([f"item {one}" for one in range(POINTS - 30)], before=2)
 
-    def found(where: Filter | None = None) -> set[str]:
+    def found(where: Filter = NO_FILTER) -> set[str]:
         return {item_of(one) for one in collection.search(direction(1, POINTS - 9), 50, where)}
 
     assert found() == found(Filter(kinds=("tool",))) == left
@@ -299,7 +300,7 @@ def test_the_vectors_of_a_graph_are_read_ahead(
         return [(name, 1_000 * step) for step in range(size // 1_000 + 1)]
 
     monkeypatch.setattr(os, "posix_fadvise", advise)
-    monkeypatch.setattr(edge_shard, "_STEP", 1_000)
+    monkeypatch.setattr(edge_files, "_STEP", 1_000)
     assert collection.build_graph(threading.Event())
     vectors = steps("matrix.dat", POINTS * DIMENSION * 4)
     numbers = [one for one in asked if one[0] == "quantized.data"]
@@ -310,7 +311,7 @@ def test_the_vectors_of_a_graph_are_read_ahead(
     store.open(NAME).close()
     assert asked == numbers + vectors
     asked.clear()
-    monkeypatch.setattr(edge_shard, "READ_AHEAD", 3_000)
+    monkeypatch.setattr(edge_files, "READ_AHEAD", 3_000)
     store.open(NAME).close()
     assert asked == numbers[:3] + vectors[:3]
 
@@ -466,6 +467,21 @@ def test_a_failed_build_changes_nothing(
     assert folders(tmp_path) == {NAME}
     collection.upsert([point("later")])
     assert len(items(collection)) == POINTS + 1
+
+
+def test_a_process_that_says_much_ends(
+    collection: EdgeCollection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last line is the reason; the process never waits until its output is read."""
+    program = "raise SystemExit('word ' * 200_000 + '\\nNo room')"
+    command = [sys.executable, "-c", program]
+    monkeypatch.setattr(python_process, "command", lambda *_: command)
+    stopping = threading.Event()
+    hanging = threading.Timer(TIMEOUT_S, stopping.set)
+    hanging.start()
+    with pytest.raises(StoreError, match="ended with 1 and said 'No room'"):
+        collection.build_graph(stopping)
+    hanging.cancel()
 
 
 def test_a_collection_that_fails_to_reopen_after_a_build_reopens_later(

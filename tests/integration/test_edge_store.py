@@ -22,7 +22,9 @@ from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
 from repertory.index import layout
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
-from repertory.index.edge_shard import ROOM, OpenShard, make_shard, translated
+from repertory.index.edge_errors import translated
+from repertory.index.edge_files import ROOM
+from repertory.index.edge_shard import OpenShard, make_shard
 from repertory.index.lock import OWN_S, StoreLock
 from repertory.running import claimed
 from tests.support.points import DIMENSION, direction, item_of, point

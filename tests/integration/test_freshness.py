@@ -26,7 +26,7 @@ from repertory.embedding.engine import Vectors
 from repertory.embedding.load import load_engine
 from repertory.errors import ModelError, SourceError, UnknownItemError
 from repertory.freshness import Freshness
-from repertory.index.edge_shard import ROOM
+from repertory.index.edge_files import ROOM
 from repertory.index.vectors import Filter
 from repertory.indexing import job, keyword_feed, pace
 from repertory.indexing.in_process_queue import InProcessQueue

@@ -51,6 +51,7 @@ from tests.support.builders import write, write_shop, write_skill
 from tests.support.keyword_search import content
 from tests.support.model_folders import write_model
 from tests.support.query_service import MODEL, settings_of
+from tests.support.waiting import until
 
 # A compressed snapshot of another item, in the format of version 4.
 COMPRESSED = base64.b64decode(
@@ -94,6 +95,22 @@ def project(tmp_path: Path) -> Path:
     root = tmp_path / "project"
     write_shop(root)
     return root
+
+
+def test_a_search_ends_before_its_index_is_closed(project: Path) -> None:
+    """Another thread closes it while the keyword arm waits for its turn."""
+    turn = threading.Event()
+    repertory = Repertory(settings_of(project), project)
+    repertory.index(no_progress)
+    repertory._reader.submit(turn.wait)
+    with ThreadPoolExecutor(2) as pool:
+        found = pool.submit(repertory.search, Query(text="billing"))
+        until(repertory._reader._work_queue.qsize)
+        closing = pool.submit(repertory.close)
+        until(lambda: repertory._reader._shutdown)
+        turn.set()
+        assert found.result().items
+        closing.result()
 
 
 def test_indexed_items_are_found_by_meaning_and_by_name(project: Path) -> None:

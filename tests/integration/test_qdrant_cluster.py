@@ -97,6 +97,18 @@ def test_a_write_waits_as_long_as_the_server_asks_for(
     assert collection.count() == 1
 
 
+@pytest.mark.parametrize("after", ["Wed, 21 Oct 2026 07:28:00 GMT", "-1", "\xb2"])
+def test_an_unusable_waiting_time_is_ignored(
+    server: QdrantStandIn, waited: list[float], after: str
+) -> None:
+    """A date, a negative number or a sign that only looks like a digit."""
+    collection = QdrantStore(server.url).create("c", DIMENSION)
+    server.refusals = [RefusedError(429, "Slowly", after)]
+    with pytest.raises(StoreError, match="Slowly"):
+        collection.upsert([point("a")])
+    assert waited == []
+
+
 def test_the_waiting_time_of_a_write_is_limited(server: QdrantStandIn, waited: list[float]) -> None:
     """A single wait, the total and the number of waits are bounded."""
     collection = QdrantStore(server.url).create("c", DIMENSION)

@@ -83,7 +83,7 @@ class Points(Searched):
                 score=float(cosines[at]),
             )
             for at in best
-            if _is_allowed(self._owners[at], query.where or Filter())
+            if _is_allowed(self._owners[at], query.where)
         ][: query.limit]
         wanted = {*query.keys}.difference(match.key for match in matches)
         scores: dict[int, float] = {}

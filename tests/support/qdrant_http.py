@@ -28,7 +28,7 @@ PIECES = 4  # per compressed answer
 class RefusedError(Exception):
     """An answer with a status other than 200."""
 
-    def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
+    def __init__(self, status: int, message: str, retry_after: int | str | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.retry_after = retry_after

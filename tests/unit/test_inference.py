@@ -15,7 +15,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import Filter
 from repertory.search.answer import Evidence, Hit, shown_confidence
 from repertory.search.capabilities import CAPABILITIES, JOBS, PLAIN, jobs
-from repertory.search.hits import hit
+from repertory.search.hits import hit_on
 from repertory.search.inference import (
     CONFIDENCE_STEP,
     DEFAULT_THRESHOLD,
@@ -86,7 +86,7 @@ def inferred(
 def found(item: Item, confidence: float) -> Hit:
     """A direct hit."""
     entry = KeywordIndex.empty().updated((), [item]).entry(0)
-    return hit(entry, confidence, "Keywords (some)", Evidence(keyword=0.2))
+    return hit_on(entry, confidence, "Keywords (some)", Evidence(keyword=0.2))
 
 
 def ids(hits: Sequence[Hit]) -> list[str]:

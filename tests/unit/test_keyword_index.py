@@ -20,7 +20,7 @@ from repertory.index.keywords.names import MAX_COMPLETIONS
 from repertory.index.keywords.packed import Strings
 from repertory.index.keywords.snapshot import unpack
 from repertory.index.keywords.tokens import term_of
-from repertory.index.vectors import Filter
+from repertory.index.vectors import NO_FILTER, Filter
 from tests.support.builders import tool
 from tests.support.keyword_search import content, pack, row_of
 
@@ -30,7 +30,7 @@ def index_of(*items: Item) -> KeywordIndex:
     return KeywordIndex.empty().updated((), items)
 
 
-def found(index: KeywordIndex, query: str, where: Filter | None = None) -> list[str]:
+def found(index: KeywordIndex, query: str, where: Filter = NO_FILTER) -> list[str]:
     """The names of the items that a query finds, best first."""
     rows = index.match(query).best(10, where)
     return [index.entry(row).name for row in rows]
@@ -539,7 +539,7 @@ def sealed(arrays: dict[str, Any]) -> bytes:
         ("postings.rows", np.array([-1], np.int32).tobytes()),
         ("postings.rows", np.array([10**6], np.int32).tobytes() * 3),
         ("postings.weights", b""),
-        ("vocabulary.text", b"term"),
+        ("postings.keys.text", b"term"),
         ("offsets", np.array([0], np.int64).tobytes()),
         ("entries", b""),
         ("keys", b""),
@@ -551,7 +551,7 @@ def sealed(arrays: dict[str, Any]) -> bytes:
         ("source.codes", np.array([7] * 4, np.int32).tobytes()),
         ("policies", np.array([4], np.int32).tobytes()),
         ("kind.text", None),
-        ("things", b""),
+        ("duplicate_keys", b""),
     ],
 )
 def test_a_snapshot_that_contradicts_itself_is_refused(name: str, value: bytes | None) -> None:

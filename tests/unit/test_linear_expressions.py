@@ -130,7 +130,7 @@ EXAMPLES = {
     "repertory.indexing.collection_names._INDEX": ["repertory_0123456789abcdef_m-r1_g1"],
     "repertory.indexing.collection_names._SANDBOX": ["repertory_sandbox_0123456789abcdef_m"],
     "repertory.indexing.maintenance._REBUILD": ["begin:0123456789abcdef:12"],
-    "repertory.index.edge_shard._OS_ERROR": [
+    "repertory.index.edge_errors._OS_ERROR": [
         "x (os error 28)",
         "x Os { code: 28, kind: Other",
     ],

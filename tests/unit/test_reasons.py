@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from repertory.catalogue.views import Section
-from repertory.index.keywords.lexicon import Term as QueryTerm
+from repertory.index.keywords.lexicon import QueryTerm
 from repertory.search.answer import Hit, Term
 from repertory.search.query import Query
-from repertory.search.reasons import MAX_READ, MIN_LIKENESS, terms_of
+from repertory.search.reasons import MAX_READ, MIN_LIKENESS, best_section, terms_of
 from tests.support.builders import skill, tool
 from tests.support.hybrid_search import hybrid_engine
 from tests.support.keyword_search import keyword_engine
@@ -130,6 +130,16 @@ def test_only_words_in_a_section_are_its_terms() -> None:
     assert terms_of(section, terms[2:]) == []
     long = Section(heading="## Origin", text="owners " * MAX_READ + "vases")
     assert [term.matched for term in terms_of(long, terms)] == ["owners"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "stem"), [("ai", "ai"), ("api", "api"), ("apis", "api"), ("policy", "polici")]
+)
+def test_a_section_about_a_short_word_is_found(typed: str, stem: str) -> None:
+    """The last letter of a stem may stand for a y, but is part of a word such as API."""
+    word = QueryTerm(typed, stem, (stem,), (), 0.5)
+    body = "## A map of apps\n\nApply at once.\n\n## AI, APIs and a policy\n\nNothing else."
+    assert best_section(body, [word]).heading == "## AI, APIs and a policy"
 
 
 def test_words_of_a_name_in_another_order_are_not_fuzzy_matches() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unicodedata import normalize
 
@@ -143,6 +144,14 @@ def test_a_store_that_fails_during_a_search_does_not_lose_the_hits() -> None:
     answer = search(engine_of("records"))
     assert names(answer) == names(search(engine_of()))
     assert (answer.mode, answer.degraded) == (Mode.HYBRID, GONE)
+
+
+def test_a_closed_index_is_named() -> None:
+    """Another thread may close it during a search."""
+    closed = ThreadPoolExecutor(1)
+    closed.shutdown()
+    with pytest.raises(StoreError, match=r"^The index has been closed: open it again\.$"):
+        search(engine_of(reader=closed))
 
 
 def test_a_search_gets_its_model_once() -> None:

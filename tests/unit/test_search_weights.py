@@ -92,7 +92,7 @@ def gathered(*scores: tuple[int | None, float], weight: float = 0.9) -> Candidat
             found=set(),
             keys={},
             likely=[],
-            limit=0,
+            depth=0,
         ),
         VectorResult(
             collection=Points(ITEMS, counts),

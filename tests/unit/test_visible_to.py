@@ -380,7 +380,7 @@ def test_a_query_is_limited_to_visible_sources(
     for visible, expected in ((frozenset({"team"}), found), (NOBODY, NOTHING)):
         moved = Moved()
         seen = VisibleCollection(moved, KeywordIndex.empty(), visible, is_filtered=True)
-        where = Filter(sources=wanted) if wanted else None
+        where = Filter(sources=wanted)
         seen.query([VectorQuery(vector=np.ones(4, np.float32), limit=1, where=where)])
         assert moved.sources == [expected]
 

@@ -12,7 +12,7 @@ from repertory.backend import Backend, Forwarding
 from repertory.catalogue.item import Item
 from repertory.errors import RepertoryError
 from repertory.index.keywords.document import Entry
-from repertory.index.vectors import Filter
+from repertory.index.vectors import NO_FILTER, Filter
 from repertory.keys import Scope
 from repertory.project_search.query import ProjectAnswer, ProjectQuery
 from repertory.search.answer import Answer, Hit
@@ -139,7 +139,7 @@ class Restricted(Forwarding):
         )
 
     @override
-    def entries(self, where: Filter | None = None) -> Sequence[Entry]:
+    def entries(self, where: Filter = NO_FILTER) -> Sequence[Entry]:
         return [_with_short_path(entry) for entry in super().entries(where)]
 
     @override

@@ -22,16 +22,9 @@ from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
 from repertory.files import write_atomically
 from repertory.index import layout
 from repertory.index.edge_collection import EdgeCollection
-from repertory.index.edge_shard import (
-    OpenShard,
-    exists,
-    make_shard,
-    recover,
-    replaced,
-    require_room,
-    sync,
-    translated,
-)
+from repertory.index.edge_errors import translated
+from repertory.index.edge_files import exists, recover, replaced, require_room, sync
+from repertory.index.edge_shard import OpenShard, make_shard
 from repertory.index.lock import StoreLock
 from repertory.index.vectors import VectorStore
 

@@ -18,15 +18,8 @@ from typing_extensions import override
 from repertory.errors import StoreError
 from repertory.files import narrow
 from repertory.index import edge_graph, layout
-from repertory.index.edge_shard import (
-    DROPPED_FROM,
-    FACETS,
-    ROOM,
-    WRITTEN_FROM,
-    OpenShard,
-    graphs,
-    require_room,
-)
+from repertory.index.edge_files import ROOM, graphs, require_room
+from repertory.index.edge_shard import DROPPED_FROM, FACETS, WRITTEN_FROM, OpenShard
 from repertory.index.stored_collection import StoredCollection
 from repertory.index.vectors import Point, VectorAnswer, VectorQuery
 
@@ -128,7 +121,7 @@ class EdgeCollection(StoredCollection):
 
     def _answer(self, query: VectorQuery) -> VectorAnswer:
         must: list[engine.ConditionType] = [
-            _any(field, values) for field, values in layout.conditions(query.where)
+            _any(field, values) for field, values in query.where.conditions.items()
         ]
         nearest = engine.Query.Nearest(layout.numbers(query.vector))
         params = _EXACT if self._shard.sparse else _params(is_filtered=bool(must))

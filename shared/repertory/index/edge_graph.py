@@ -5,9 +5,10 @@ import ctypes
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
-from subprocess import DEVNULL, PIPE
+from subprocess import DEVNULL
 
 import qdrant_edge as engine
 
@@ -32,14 +33,17 @@ def build(shard: Path, stopping: threading.Event) -> bool:
         StoreError: The process failed.
     """
     command = python_process.command(__name__, str(shard))
-    with subprocess.Popen(  # noqa: S603 - our own program, without a shell
-        command, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE
-    ) as process:
+    with (
+        tempfile.TemporaryFile() as errors,  # a full pipe would stop the process
+        subprocess.Popen(  # noqa: S603 - our own program, without a shell
+            command, stdin=DEVNULL, stdout=DEVNULL, stderr=errors
+        ) as process,
+    ):
         while not stopping.is_set():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 if code := process.wait(POLL_INTERVAL_S):
-                    assert process.stderr
-                    said = process.stderr.read().decode("utf-8", "replace").strip() or "nothing"
+                    errors.seek(0)
+                    said = errors.read().decode("utf-8", "replace").strip() or "nothing"
                     raise StoreError(
                         f"The search graph of {shard} was not built: its process ended with {code} "
                         f"and said {said.splitlines()[-1][:200]!r}."

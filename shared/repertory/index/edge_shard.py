@@ -1,4 +1,4 @@
-"""Creates, opens and closes shards of Qdrant's engine, and translates its errors.
+"""Creates, opens, rebuilds and closes shards of Qdrant's engine.
 
 This hides some problems of the engine from callers. It holds the GIL while it works, so writes are
 small. On a full disk it crashes with a bus error, so free space is checked before it opens or
@@ -6,11 +6,7 @@ writes. It panics on some damaged files.
 """
 
 import contextlib
-import errno
-import os
-import re
 import shutil
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,9 +14,17 @@ from pathlib import Path
 
 import qdrant_edge as engine
 
-from repertory.errors import RepertoryError, StoreBusyError, StoreCorruptError, StoreError
 from repertory.files import narrow
 from repertory.index import layout
+from repertory.index.edge_errors import LOCKED, translated
+from repertory.index.edge_files import (
+    beside,
+    largest_sparse,
+    read_ahead,
+    replace_with,
+    require_room,
+    sync,
+)
 from repertory.index.lock import StoreLock
 
 # One payload field for all filters, with values such as ``kind:tool`` or ``tags:git``. A single
@@ -28,43 +32,15 @@ from repertory.index.lock import StoreLock
 # shell waits.
 FACETS = "facets"
 
-# Bytes that must be free on the disk, because the engine grows its files by 32 MB at a time.
-ROOM = 128 * 2**20
-
-# The engine drops its files from the system's cache when it closes, and reads vectors page by page,
-# so opening and the first hundreds of searches would wait for the disk. So vectors are read ahead,
-# up to this many bytes.
-READ_AHEAD = 64 * 2**20
-_STEP = 128 * 2**10  # all systems read at least this much per request, and may ignore the rest
-
 STARTING_S = 10.0  # how long a process may take to start
-_LOCKED = "WouldBlock"  # the engine's error if its log is locked
 
-# The maximum share of deleted points in a graph. With more, a search may not find its way through
-# the graph and return nothing. In graphs of at least ``DROPPED_FROM`` points, the engine drops
-# deleted points once they are a fifth.
-MAX_GONE = 0.3
+# In graphs of at least this many points, the engine drops deleted points once they are a fifth.
 DROPPED_FROM = 1_100  # the engine's limit is 1,000; our sizes are multiples of 64
 # A shard is rebuilt after this many written points, if they are as many as its points, because most
 # points in its files may be obsolete by then.
 WRITTEN_FROM = 10_000
 
 MAX_SINCE = 200  # writes during a rebuild, which are kept to repeat them on the copy
-
-_REPLACED = "replaced"  # the prefix of a shard's old files while it is replaced
-
-_OS_ERROR = re.compile(r"(?:\(os error|Os \{ code:) (\d+)")  # the second form is from its log
-_ENVIRONMENT = {  # errors of the machine, not of the store
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EFBIG,
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ENOMEM,
-}
 
 
 class OpenShard:
@@ -73,8 +49,7 @@ class OpenShard:
     Attributes:
         path: Its directory.
         users: Its users; the last one closes it.
-        sparse: The size of the largest graph with too many deleted points; 0 if there is no such
-            graph.
+        sparse: See ``largest_sparse``.
         is_flushed: Whether nothing was written since the last ``flush``.
         written: The number of points written since it was opened or rebuilt. The engine does not
             free the space of replaced and deleted points.
@@ -94,7 +69,7 @@ class OpenShard:
             self._engine: engine.EdgeShard | None = _loaded(path)
             if lock.was_left:  # a killed holder may have left writes in the log only
                 self._engine.flush()
-            self.sparse = _sparse(path)
+            self.sparse = largest_sparse(path)
         self.is_flushed = False  # the log may have writes of an earlier process
         self.written = 0
 
@@ -127,7 +102,7 @@ class OpenShard:
         Returns:
             Whether the copy is used. It is not if there were too many writes in the meantime.
         """
-        copy = _beside(self.path, "copy")
+        copy = beside(self.path, "copy")
         with self._rebuilding, translated(self.path):
             try:
                 with self._writing:
@@ -151,7 +126,7 @@ class OpenShard:
             if self.is_flushed:  # avoid a wait for the disk, which would block all threads
                 return
             shard.flush()
-            self.sparse = _sparse(self.path)
+            self.sparse = largest_sparse(self.path)
             narrow(self.path)
             self.is_flushed = True
 
@@ -176,77 +151,19 @@ class OpenShard:
             with self.using() as before:
                 before.close()
                 self._engine, self.is_flushed = None, False
-                _replace(self.path, copy)
+                replace_with(self.path, copy)
                 self._engine = _loaded(self.path)
-                self.sparse = _sparse(self.path)
+                self.sparse = largest_sparse(self.path)
                 self.written = 0
             narrow(self.path)
         return True
 
 
-def graphs(shard: Path) -> list[tuple[int, int]]:
-    """The number of points in each graph of a flushed shard, and how many of them are gone.
-
-    Gone points were deleted or rewritten after the graph was built. The engine still counts them as
-    indexed. The file has one bit per point, padded to a multiple of 64.
-    """
-    files = shard.glob("segments/*/id_tracker.deleted")
-    has_graph = (file for file in files if (file.parent / "vector_index" / "graph.bin").exists())
-    bits = [file.read_bytes() for file in has_graph]
-    return [(8 * len(one), int.from_bytes(one, "big").bit_count()) for one in bits]
-
-
-def _sparse(shard: Path) -> int:
-    return max((size for size, gone in graphs(shard) if gone > MAX_GONE * size), default=0)
-
-
-def exists(path: Path) -> bool:
-    """Whether there is a shard at a path, even if a process was killed while replacing it."""
-    return path.is_dir() or _beside(path, _REPLACED).is_dir()
-
-
-def replaced(directory: Path) -> set[str]:
-    """The names of the shards in a directory whose replacement is running or was interrupted."""
-    return {path.name.partition("-")[2] for path in directory.glob(f".{_REPLACED}-*")}
-
-
-def recover(path: Path) -> None:
-    """Finish or undo the interrupted replacement of a shard. The caller holds its lock."""
-    before = _beside(path, _REPLACED)
-    if path.is_dir():
-        shutil.rmtree(before, ignore_errors=True)
-    elif before.is_dir():
-        before.replace(path)
-
-
-def _replace(path: Path, copy: Path) -> None:
-    before = _beside(path, _REPLACED)
-    path.replace(before)
-    try:
-        copy.replace(path)
-    except OSError:
-        before.replace(path)
-        raise
-    sync(path.parent)
-    shutil.rmtree(before, ignore_errors=True)
-
-
-def sync(path: Path) -> None:
-    """Make a file, or the names in a directory, safe against power loss."""
-    if os.name == "nt":  # Windows can sync neither directories nor files opened for reading
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def _loaded(path: Path) -> engine.EdgeShard:
     """Open a shard and read its vectors ahead; first the quantized ones, which opening needs."""
-    _read_ahead(path, "quantized.data")
+    read_ahead(path, "quantized.data")
     shard = _engine_of(path)
-    _read_ahead(path, "matrix.dat")
+    read_ahead(path, "matrix.dat")
     return shard
 
 
@@ -261,27 +178,9 @@ def _engine_of(path: Path) -> engine.EdgeShard:
         try:
             return engine.EdgeShard.load(str(path))
         except Exception as exc:  # the engine has no class of its own; see ``translated``
-            if _LOCKED not in str(exc) or time.monotonic() > until:
+            if LOCKED not in str(exc) or time.monotonic() > until:
                 raise
         time.sleep(0.01)
-
-
-def _read_ahead(path: Path, name: str) -> None:
-    """Ask the system to read the vector files in the background."""
-    if sys.platform in {"darwin", "win32"}:  # ``posix_fadvise`` is missing there
-        return
-    left = READ_AHEAD
-    with contextlib.suppress(OSError):  # reading ahead is optional
-        for file in sorted(path.glob(f"segments/*/vector_storage/{name}")):
-            with file.open("rb") as vectors:
-                size = min(left, file.stat().st_size)
-                for start in range(0, size, _STEP):
-                    os.posix_fadvise(vectors.fileno(), start, _STEP, os.POSIX_FADV_WILLNEED)
-            left -= size
-
-
-def _beside(path: Path, what: str) -> Path:
-    return path.with_name(f".{what}-{path.name}")
 
 
 def make_shard(path: Path, dimension: int) -> None:
@@ -318,46 +217,3 @@ def make_shard(path: Path, dimension: int) -> None:
     )
     shard.close()
     narrow(path)
-
-
-def require_room(directory: Path, room: int = ROOM) -> None:
-    """Raise StoreError if the disk is almost full."""
-    if shutil.disk_usage(directory).free < room:
-        raise StoreError(
-            f"The disk of {directory} has less than {room >> 20} MB free: "
-            "make room, or choose another data directory."
-        )
-
-
-@contextlib.contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """Translate the engine's exceptions.
-
-    The engine raises plain ``Exception`` with a text. The class of its panics derives from
-    ``BaseException`` and cannot be imported, so everything is caught here and filtered by type.
-    """
-    try:
-        yield
-    except RepertoryError:
-        raise
-    except OSError as exc:
-        reason = exc.strerror or str(exc)[:300]  # ``shutil.Error`` lists several files
-        raise StoreError(f"{path} cannot be used: {reason}.") from exc
-    except BaseException as exc:
-        if not (type(exc) is Exception or type(exc).__name__ == "PanicException"):
-            raise
-        raise _store_error(exc, path) from exc
-
-
-def _store_error(exc: BaseException, path: Path) -> StoreError:
-    text = str(exc)
-    if "Shard is not initialized" in text:
-        return StoreError(f"The collection {path.name} has been closed: open it again.")
-    if "Vector dimension error" in text:
-        return StoreError(f"{path} holds vectors of another length ({text}): rebuild the index.")
-    if _LOCKED in text:
-        return StoreBusyError(f"{path} is in use by a process that hangs at its start: end it.")
-    known = [int(number) for number in _OS_ERROR.findall(text)]
-    if known and known[-1] in _ENVIRONMENT:
-        return StoreError(f"{path} cannot be used: {os.strerror(known[-1])}.")
-    return StoreCorruptError(f"{path} cannot be read ({text[:300]}): rebuild the index.")

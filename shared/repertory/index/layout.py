@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from repertory.catalogue.item import SECTION_BITS, point_id, point_parts
 from repertory.catalogue.views import LEAD
 from repertory.errors import StoreCorruptError, StoreError
-from repertory.index.vectors import Filter, Match, Point, State, VectorQuery
+from repertory.index.vectors import Match, Point, State, VectorQuery
 
 STATE = State.__struct_fields__
 RECORD = ("item", "record")
@@ -141,18 +141,6 @@ def record(stored: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:
         return stored["item"], json.loads(stored["record"])  # type: ignore[index]  # caught below
     except (KeyError, TypeError, ValueError, RecursionError) as exc:
         raise StoreCorruptError(f"A stored record cannot be read: {exc!r}.") from exc
-
-
-def conditions(where: Filter | None) -> list[tuple[str, list[str]]]:
-    """The fields that a filter restricts, each with its allowed values."""
-    where = where or Filter()
-    fields = {
-        "kind": where.kinds,
-        "source": where.sources,
-        "server": where.servers,
-        "tags": where.tags,
-    }
-    return [(field, list(values)) for field, values in fields.items() if values]
 
 
 def writes(points: Iterable[Point]) -> Iterator[tuple[int, list[tuple[Point, dict[str, Any]]]]]:

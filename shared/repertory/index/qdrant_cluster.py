@@ -127,6 +127,6 @@ def _node(parts: SplitResult) -> Node:
 
 def _retry_after(answer: Answer) -> float | None:
     """The seconds after which a server asks to retry; None if it does not."""
-    if answer.status not in (_RATE_LIMITED, _UNAVAILABLE) or not answer.retry_after.isdigit():
+    if answer.status not in (_RATE_LIMITED, _UNAVAILABLE) or not answer.retry_after.isdecimal():
         return None
     return max(float(answer.retry_after), 1.0)

@@ -192,7 +192,7 @@ def _requests(query: VectorQuery) -> Iterator[dict[str, Any]]:
     numbers = layout.numbers(query.vector.astype(np.float64).round(DIGITS))
     vector = msgspec.Raw(msgspec.json.encode(numbers))  # encoded once for all searches
     must = [
-        {"key": field, "match": {"any": values}} for field, values in layout.conditions(query.where)
+        {"key": field, "match": {"any": values}} for field, values in query.where.conditions.items()
     ]
     nearest = {"query": vector, "limit": query.limit, "params": _SEARCH}
     yield nearest | ({"filter": {"must": must}, "params": _FILTERED_SEARCH} if must else {})

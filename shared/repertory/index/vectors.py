@@ -72,6 +72,20 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     def __bool__(self) -> bool:
         return bool(self.kinds or self.sources or self.servers or self.tags)
 
+    @property
+    def conditions(self) -> dict[str, tuple[str, ...]]:
+        """The allowed values of each filtered field of an item."""
+        fields = {
+            "kind": self.kinds,
+            "source": self.sources,
+            "server": self.servers,
+            "tags": self.tags,
+        }
+        return {field: values for field, values in fields.items() if values}
+
+
+NO_FILTER = Filter()
+
 
 class Match(msgspec.Struct, frozen=True, kw_only=True):
     """A point found by a search, with its item's key (``item_key``) and its cosine, -1…1."""
@@ -95,7 +109,7 @@ class VectorQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     vector: "NDArray[np.float32]"
     limit: int
-    where: Filter | None = None
+    where: Filter = NO_FILTER
     keys: Sequence[int] = ()
     likely: Sequence[int] = ()
     points: Set[UUID] | None = None
@@ -144,7 +158,7 @@ class Searched(Protocol):
         ...
 
     def search(
-        self, vector: "NDArray[np.float32]", limit: int, where: Filter | None = None
+        self, vector: "NDArray[np.float32]", limit: int, where: Filter = NO_FILTER
     ) -> Sequence[Match]:
         """The points nearest to a vector, as ``query`` finds them."""
         return self.query([VectorQuery(vector=vector, limit=limit, where=where)])[0].matches
@@ -249,7 +263,7 @@ def nearest(
     vector: "NDArray[np.float32]",
     limit: int,
     is_enough: Callable[[Sequence[Match]], bool],
-    where: Filter | None = None,
+    where: Filter = NO_FILTER,
 ) -> Sequence[Match]:
     """Search with a growing limit until the matches are enough or complete.
 

@@ -82,9 +82,8 @@ class VisibleCollection(Searched):
     def _visible(self, records: Mapping[str, str]) -> dict[str, str]:
         return {one: text for one, text in records.items() if _source_of(text) in self._sources}
 
-    def _within(self, where: Filter | None) -> Filter:
+    def _within(self, where: Filter) -> Filter:
         """A filter, restricted to the visible sources."""
-        where = where or Filter()
         wanted = tuple(one for one in where.sources if one in self._sources)
         return replace(where, sources=(wanted or NOTHING) if where.sources else self._names)
 

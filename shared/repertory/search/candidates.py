@@ -14,7 +14,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.matches import Matches
 from repertory.index.vectors import Match
 from repertory.search.answer import Mode
-from repertory.search.keyword_arm import KeywordResult, keys_of, promoted
+from repertory.search.keyword_arm import KeywordResult, promoted
 from repertory.search.query import Query
 from repertory.search.semantic_arm import VectorResult
 from repertory.search.similar_names import similarities
@@ -37,9 +37,9 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         weights: The weight of each term in each candidate: shape ``(terms, candidates)``.
         keyword: The mean of these weights, weighted by rarity, 0…1.
         similarity: How similar the query is to the name, 0…1; 0 for a long query.
-        close: Whether the name was typed; see ``NameIndex.close``.
+        close: How closely the query names the item, 0…1; see ``NameIndex.close``.
         sections: The number of the best section, by row, where a section has the best cosine.
-        limit: As in ``KeywordResult``.
+        keyword_depth: The ``depth`` of the ``KeywordResult``.
     """
 
     query: Query
@@ -55,7 +55,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     similarity: Numbers
     close: Numbers
     sections: Mapping[int, int]
-    limit: int
+    keyword_depth: int
 
     @cached_property
     def place_of(self) -> dict[int, int]:
@@ -90,7 +90,7 @@ def all_candidates(
     ordered: list[int] = rows.tolist()
     rest = [row for row in ordered if row not in cosines]
     more = [row for row in rest if row not in words.keys]
-    keys = {**words.keys, **dict(zip(more, keys_of(index, more), strict=True))}
+    keys = {**words.keys, **dict(zip(more, index.keys_of(more), strict=True))}
     given = nearest.cosines([keys[row] for row in rest]) if nearest else {}
     cosines |= {row: given[keys[row]] for row in rest if keys[row] in given}
     cosine = np.array([cosines.get(row, 0.0) for row in ordered], np.float32)
@@ -109,7 +109,7 @@ def all_candidates(
         similarity=similarities(query.text, index, ordered),
         close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
         sections=sections,
-        limit=words.limit,
+        keyword_depth=words.depth,
     )
 
 

@@ -18,8 +18,8 @@ from repertory.catalogue import actions
 from repertory.catalogue.names import compact_name, has_separators, signs, split_name
 from repertory.index.keywords.background import is_english, is_known, is_word
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME, WRITTEN
-from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
-from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT, ONE_MORE
+from repertory.index.keywords.lexicon import VARIANT_FACTOR, QueryTerm
+from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT, ONE_MORE, OTHER_WORD
 from repertory.index.keywords.query_words import bare, has_few_words, identifier, plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of
 from repertory.search.answer import Mode
@@ -27,7 +27,6 @@ from repertory.search.candidates import Candidates, Numbers
 from repertory.search.evidence import WORDS_ALONE, has_or_corrected, log_odds_of_words, reaches
 from repertory.search.languages import is_in_another_language
 from repertory.search.opposites import opposed
-from repertory.search.similar_names import OTHER
 from repertory.values import Values
 
 MAX_UNNAMED = 0.97  # the maximum confidence without a typed name
@@ -165,7 +164,7 @@ def _of_identifier(found: Candidates, confidence: Confidences) -> Confidences:
 
 
 def _of_one_word(
-    found: Candidates, term: Term, weight: Numbers, confidence: Confidences
+    found: Candidates, term: QueryTerm, weight: Numbers, confidence: Confidences
 ) -> Confidences:
     """The confidences for a query of one word: by the best field that has it, then other evidence.
 
@@ -202,7 +201,7 @@ def _of_one_word(
     return within
 
 
-def _is_as_typed(found: Candidates, term: Term, weight: Numbers) -> NDArray[np.bool_]:
+def _is_as_typed(found: Candidates, term: QueryTerm, weight: Numbers) -> NDArray[np.bool_]:
     """Where the best field that has a word has it as typed; also true if it was corrected."""
     written = found.matches.weights_as_typed(term, found.rows)
     leasts = [field.least for field in (NAME, DESCRIPTION, HEADINGS, BODY)]
@@ -277,7 +276,7 @@ def _of_typed_names(found: Candidates, confidence: Confidences) -> Confidences:
     """The minimum confidences of items whose names were typed."""
     close = found.close
     begun, share = _least_begun(bare(found.query.text))
-    is_near = (close >= OTHER) & (close < ONE_MORE)
+    is_near = (close >= OTHER_WORD) & (close < ONE_MORE)
     least: Confidences = np.select(
         [close >= EXACT, close >= ALSO, is_typed(found), is_near, close > 0],
         [TYPED, TYPED_ALSO, MISSPELT, CORRECTED_IN_NAME[0], begun + share * close],

@@ -119,22 +119,22 @@ class SearchEngine:
 
         Raises:
             UsageError: The query is empty or too long, or one of its numbers is out of range.
+            StoreError: The index was closed meanwhile.
         """
         task = self.rank(query)
-        whole = task.texts[0]
-        problems = [*whole.problems]
+        problems = [*task.problems]
         hits = self.hits(task, task.query, problems)
         closest = self._closest(task, hits)
         return Answer(
             query=task.query.text,
             hits=hits,
             threshold=query.threshold,
-            mode=whole.candidates.mode,
+            mode=task.texts[0].candidates.mode,
             degraded=" ".join(problems),
             index_version=self.version,
             items=len(self.keywords),
             stale_sources=self._stale,
-            notices=(*self.notices_on(whole), *self._left_out(task, hits)),
+            notices=(*self.notices_on(task), *self._left_out(task, hits)),
             best_below=0.0 if closest is None else task.merged.confidence[closest],
             closest="" if closest is None else self.keywords.entry(closest).id,
         )
@@ -160,11 +160,11 @@ class SearchEngine:
         best = sorted(below, key=confidence.__getitem__, reverse=True)
         return next((row for row in best if not self._gone([[row]])), None)
 
-    def notices_on(self, found: Ranked) -> tuple[str, ...]:
-        """The notices of an answer, given the candidates of the whole query."""
+    def notices_on(self, task: Task) -> tuple[str, ...]:
+        """The notices of an answer about the index and the arms."""
         if not len(self.keywords):
             return NOTHING_TO_SEARCH, *self.notices
-        if found.candidates.mode is not Mode.KEYWORD or found.problems:
+        if task.texts[0].candidates.mode is not Mode.KEYWORD or task.problems:
             return self.notices
         slug = ""
         with contextlib.suppress(ModelError):
@@ -179,22 +179,25 @@ class SearchEngine:
             also: Rows to score even if neither arm finds them.
 
         Raises:
-            UsageError: As for ``search``.
+            UsageError, StoreError: As for ``search``.
         """
         check(query)
         query = _as_text(query)
         problems = list(self.degraded)
         queries = [replace(query, text=text) for text in texts_of_task(query.text)]
         # The keyword arm runs on another thread, because embedding releases the GIL.
-        reading = [
-            self._reader.submit(carried(self._search_keywords), one, also) for one in queries
-        ]
+        try:
+            reading = [
+                self._reader.submit(carried(self._search_keywords), one, also) for one in queries
+            ]
+        except RuntimeError as exc:  # another thread has shut the reader down
+            raise StoreError("The index has been closed: open it again.") from exc
         found = self._search_vectors(queries, reading, problems)
         texts = [
-            self._ranked(one, words.result()[0], nearest, tuple(problems))
+            self._ranked(one, words.result()[0], nearest)
             for one, words, nearest in zip(queries, reading, found, strict=True)
         ]
-        return task_of(query, texts)
+        return task_of(query, texts, problems)
 
     def _search_keywords(
         self, query: Query, also: Sequence[int]
@@ -222,13 +225,7 @@ class SearchEngine:
             ],
         )
 
-    def _ranked(
-        self,
-        query: Query,
-        words: KeywordResult,
-        nearest: VectorResult | None,
-        problems: tuple[str, ...],
-    ) -> Ranked:
+    def _ranked(self, query: Query, words: KeywordResult, nearest: VectorResult | None) -> Ranked:
         """The ranked candidates of one text."""
         candidates = all_candidates(query, self.keywords, words, nearest)
         confidence, notes = apply_policies(candidates, confidences(candidates))
@@ -237,7 +234,6 @@ class SearchEngine:
             confidence=confidence,
             notes=notes,
             order=best_first(candidates, confidence, self._precedence),
-            problems=problems,
             records=nearest.records if nearest else {},
         )
 

@@ -8,7 +8,7 @@ from rapidfuzz import fuzz, process
 
 from repertory.catalogue.item import Item
 from repertory.index.keywords.places import Places
-from repertory.index.vectors import Filter
+from repertory.index.vectors import NO_FILTER, Filter
 from repertory.search.answer import Hit, Mode, rounded_down
 from repertory.search.candidates import Candidates
 from repertory.search.engine import SearchEngine
@@ -56,8 +56,7 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
         hit, better = ranking[place], ranking[:place]
         if hit.id != item_id:
             (hit,) = engine.hits_at(task, [row])
-    text = task.texts[task.merged.text.get(row, 0)]
-    found = text.candidates
+    found = task.texts[task.merged.text.get(row, 0)].candidates
     if is_shown:
         verdict = _shown(ranking, len(better), item_id)
     elif not is_allowed:
@@ -77,8 +76,8 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
             Better(id=other.id, confidence=other.confidence) for other in better[:MAX_BETTER]
         ),
         mode=found.mode,
-        degraded=" ".join(text.problems),
-        notices=engine.notices_on(task.texts[0]),
+        degraded=" ".join(task.problems),
+        notices=engine.notices_on(task),
         items=len(index),
     )
 
@@ -99,7 +98,7 @@ def _about_steps(task: Task, row: int) -> str:
 
 def _as_if_found(engine: SearchEngine, query: Query, row: int, *, is_allowed: bool) -> Hit:
     """The hit for a row that the search does not find, scored as if it had been found."""
-    scored = engine.rank(replace(query, where=query.where if is_allowed else Filter()), also=[row])
+    scored = engine.rank(replace(query, where=query.where if is_allowed else NO_FILTER), also=[row])
     (hit,) = engine.hits_at(scored, [row])
     if is_allowed:  # neither arm found it
         hit = replace(hit, evidence=replace(hit.evidence, semantic_rank=None, keyword_rank=None))
@@ -142,13 +141,13 @@ def _filtered_out(hit: Hit, where: Filter) -> str:
 
 
 def _not_found(hit: Hit, found: Candidates) -> str:
-    limit = found.limit
+    depth = found.keyword_depth
     if found.mode is Mode.KEYWORD:
-        arms = f"its words are not among the {limit} best"
+        arms = f"its words are not among the {depth} best"
     else:
         arms = (
             f"its meaning is not among the {MAX_BY_MEANING} best, nor are its words among the "
-            f"{limit} best"
+            f"{depth} best"
         )
     return f"Not found: {arms} for this query; its confidence is {hit.confidence:.2f}."
 

@@ -13,7 +13,7 @@ from repertory.catalogue.precedence import Precedence
 from repertory.catalogue.views import SECTION_LEVEL, Section, split_at_headings
 from repertory.index.keywords.document import BODY, NAME, Entry, shown_description
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.lexicon import Term as QueryTerm
+from repertory.index.keywords.lexicon import QueryTerm
 from repertory.index.keywords.matches import ItemMatch
 from repertory.index.keywords.places import places_of
 from repertory.index.keywords.query_words import identifier
@@ -62,7 +62,7 @@ def explained(
         cosine=round(cosine, 4) if semantic else None,
         semantic_rank=_rank(found.sorted_cosines, cosine, MAX_BY_MEANING) if semantic else None,
         keyword=round(score, 4),
-        keyword_rank=_rank(found.sorted_keyword_scores, score, found.limit),
+        keyword_rank=_rank(found.sorted_keyword_scores, score, found.keyword_depth),
         name=round(max(close, float(found.similarity[place])), 4),
         terms=tuple(
             Term(typed=one.term.typed, matched=one.spelling, field=next(iter(one.fields), ""))
@@ -73,7 +73,7 @@ def explained(
     why = reason(query, entry, evidence, places, close, section, within)
     if notes:
         why = "; ".join([notes[0], *(one[:1].lower() + one[1:] for one in (*notes[1:], why))])
-    return hit(entry, confidence, why, evidence, section, shadowed_by)
+    return hit_on(entry, confidence, why, evidence, section, shadowed_by)
 
 
 def _matched_terms(found: Candidates, place: int) -> Iterable[QueryTerm]:
@@ -104,7 +104,7 @@ def _matched_section(
         if within or _share(float(found.semantic[place])) >= MIN_SEMANTIC:
             return part.heading, within
     held = [match.term for match in matched]
-    part = best_section(item.body, held, found.matches) if _is_of_the_body(matched) else NO_SECTION
+    part = best_section(item.body, held) if _is_of_the_body(matched) else NO_SECTION
     within = _words_of(part, matched)
     return (part.heading, within) if within else ("", [])
 
@@ -122,7 +122,7 @@ def _is_of_the_body(matched: Sequence[ItemMatch]) -> bool:
     return within >= BODY_SHARE * sum(match.term.rarity for match in matched) > 0
 
 
-def hit(
+def hit_on(
     entry: Entry,
     confidence: float,
     why: str,
@@ -183,10 +183,10 @@ def _share(log_odds: float) -> float:
     return 1 / (1 + math.exp(-log_odds))
 
 
-def _rank(values: Sequence[float], value: float, limit: int) -> int | None:
-    """The rank of a value among an arm's values, from 1; None beyond the arm's limit.
+def _rank(values: Sequence[float], value: float, depth: int) -> int | None:
+    """The rank of a value among an arm's values, from 1; None beyond the arm's depth.
 
     ``values`` are ascending.
     """
     rank = len(values) - bisect_right(values, value) + 1
-    return rank if value > 0 and rank <= limit else None
+    return rank if value > 0 and rank <= depth else None

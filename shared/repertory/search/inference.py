@@ -22,7 +22,7 @@ from repertory.search.confidence import probability
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import boosted
 from repertory.search.evidence import reaches
-from repertory.search.hits import hit
+from repertory.search.hits import hit_on
 from repertory.search.query import Query
 from repertory.values import Values
 
@@ -123,7 +123,7 @@ class Inference:
                 if sure >= self._query.threshold:
                     why = f"{capability} → {job.label}"
                     evidence = Evidence(probability=round(probability(sure), 4), capability=why)
-                    one = hit(entry, sure, f"Capability inference ({why})", evidence)
+                    one = hit_on(entry, sure, f"Capability inference ({why})", evidence)
                     same = tuple(copy.id for copy in copies[:MAX_DUPLICATES])
                     found.append(replace(one, duplicates=same))
         return sorted(found, key=lambda one: -one.confidence)
@@ -161,7 +161,7 @@ class Inference:
         if len(rows) > MAX_READ:
             typed = [self._index.weights_in(term, rows) > 0 for term in self._typed]
             has = np.sum(typed, axis=0) if typed else np.zeros(len(rows))
-            rows = rows[np.lexsort((self._index.keys_of(rows), -has, -certain))[:MAX_READ]]
+            rows = rows[self._index.highest_first(rows, certain, has)[:MAX_READ]]
         best: list[int] = rows.tolist()
         return best
 

@@ -7,14 +7,13 @@ import msgspec
 import numpy as np
 
 from repertory.catalogue import actions
-from repertory.catalogue.item import KEY_BYTES
 from repertory.catalogue.names import compact_name, has_separators, split_name
 from repertory.index.keywords.background import is_known
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.lexicon import Term
+from repertory.index.keywords.lexicon import QueryTerm
 from repertory.index.keywords.matches import Matches
-from repertory.index.keywords.names import EXACT, ONE_EDIT
+from repertory.index.keywords.names import EXACT, ONE_EDIT, OTHER_WORD
 from repertory.index.keywords.query_words import bare, plain
 from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter
@@ -22,7 +21,7 @@ from repertory.search.capabilities import jobs
 from repertory.search.languages import shared_terms
 from repertory.search.query import Query
 from repertory.search.semantic_arm import MAX_BY_MEANING
-from repertory.search.similar_names import MAX_NAME_WORDS, OTHER, closest_name, is_other
+from repertory.search.similar_names import MAX_NAME_WORDS, closest_name, is_other
 from repertory.telemetry.spans import traced
 
 # Numbers of candidates. They do not depend on the query's limit, so a larger limit only adds hits.
@@ -39,12 +38,12 @@ class KeywordResult(msgspec.Struct, frozen=True, kw_only=True):
         matches: The query's terms in the keyword index.
         shared: The terms that a query in another language shares with names (see ``languages``),
             or the terms of a query such as "payroll skill" without the kind. None if neither.
-        close: The rows whose names were typed; see ``NameIndex.close``.
+        close: How closely the query names an item, by row; see ``NameIndex.close``.
         found: All rows that are candidates whatever the vectors find, including rows promoted by
             policies.
         keys: The keys of the items whose cosines are needed, by row.
         likely: The rows that will probably be shown, best first.
-        limit: The maximum number of rows taken by words, including copies.
+        depth: The maximum number of rows taken by words, including copies.
     """
 
     matches: Matches
@@ -53,7 +52,7 @@ class KeywordResult(msgspec.Struct, frozen=True, kw_only=True):
     found: Set[int]
     keys: Mapping[int, int]
     likely: Sequence[int]
-    limit: int
+    depth: int
 
 
 @traced("search keywords")
@@ -76,10 +75,10 @@ def search_keywords(
     likely = {**close}
     # Every item that has a query's only word is a good candidate, so take more of them.
     most = MAX_NAMED if len(matches.terms) == 1 else limit
-    taken = most
+    depth = most
     for one in filter(None, (matches, shared)):
         best = one.best(most, query.where).tolist()
-        taken = max(taken, len(best))
+        depth = max(depth, len(best))
         found.update(best)
         likely |= dict.fromkeys(best[:MAX_LIKELY])
     found |= promoted(query, found, index)
@@ -90,22 +89,22 @@ def search_keywords(
         shared=shared,
         close=close,
         found=found,
-        keys=dict(zip(expected, keys_of(index, expected), strict=True)),
+        keys=dict(zip(expected, index.keys_of(expected), strict=True)),
         likely=[*likely][:MAX_LIKELY],
-        limit=taken,
+        depth=depth,
     )
 
 
-def _without_kind(text: str, matches: Matches) -> list[Term]:
+def _without_kind(text: str, matches: Matches) -> list[QueryTerm]:
     """The terms of a query such as "payroll skill" without the kind; empty for other queries."""
     kind = actions.kind_of(plain(text))
     return [term for term in matches.terms if term.typed != kind] if kind else []
 
 
 def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, float]:
-    """The rows whose names were typed, as the whole query or as an identifier within it.
+    """How closely a query, or an identifier within it, names items, by row.
 
-    A name one edit away that has a different word gets ``OTHER``.
+    A name one edit away that has a different word gets ``OTHER_WORD``.
     """
     close = _first(index.names.close(text), index, where)
     wanted = bare(text)
@@ -114,7 +113,7 @@ def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, flo
         close = _first(index.names.close(wanted), index, where) | close
     for row, like in close.items():
         if like == ONE_EDIT and is_other(text, closest_name(text, index.entry(row))):
-            close[row] = OTHER
+            close[row] = OTHER_WORD
     words = {*text.split()}
     for word in words if len(words) > 1 else ():
         if len(word) >= MIN_NAME_LENGTH and _is_identifier(word):
@@ -124,11 +123,11 @@ def _close_names(text: str, index: KeywordIndex, where: Filter) -> dict[int, flo
 
 
 def _first(close: Mapping[int, float], index: KeywordIndex, where: Filter) -> dict[int, float]:
-    """The allowed rows with the closest names, up to ``MAX_NAMED``. Ties are broken by key."""
+    """The allowed rows with the closest names, up to ``MAX_NAMED``."""
     allowed = [*_allowed(close, index, where)]
     if len(allowed) > MAX_NAMED:
         rows, like = np.array(allowed), np.array([close[row] for row in allowed])
-        allowed = rows[np.lexsort((index.keys_of(rows), -like))[:MAX_NAMED]].tolist()
+        allowed = rows[index.highest_first(rows, like)[:MAX_NAMED]].tolist()
     return {row: close[row] for row in allowed}
 
 
@@ -147,13 +146,6 @@ def _has_words(word: str, entry: Entry) -> bool:
 def promoted(query: Query, found: Collection[int], index: KeywordIndex) -> set[int]:
     """The rows that policies add to the found ones."""
     return _allowed(index.policies.promoted(query.text, found), index, query.where)
-
-
-def keys_of(index: KeywordIndex, rows: Sequence[int]) -> list[int]:
-    """The keys of the items of some rows."""
-    packed = index.keys_of(rows).tobytes()
-    starts = range(0, len(packed), KEY_BYTES)
-    return [int.from_bytes(packed[start : start + KEY_BYTES]) for start in starts]
 
 
 def _allowed(found: Collection[int], index: KeywordIndex, where: Filter) -> set[int]:

@@ -4,14 +4,14 @@ import re
 
 from repertory.catalogue.names import folded
 from repertory.index.keywords.background import is_english
-from repertory.index.keywords.lexicon import Term
+from repertory.index.keywords.lexicon import QueryTerm
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.tokens import ENGLISH, OTHER_LANGUAGES
 
 _WORD = re.compile(r"\w+")
 
 
-def shared_terms(text: str, matches: Matches) -> list[Term]:
+def shared_terms(text: str, matches: Matches) -> list[QueryTerm]:
     """The terms of a foreign-language query that are words of names; empty for an English query.
 
     An English catalogue can answer only the ASCII words of such a query that occur in names:

@@ -7,7 +7,7 @@ import msgspec
 
 from repertory.catalogue.item import Kind
 from repertory.errors import UsageError
-from repertory.index.vectors import Filter
+from repertory.index.vectors import NO_FILTER, Filter
 from repertory.text import cut
 from repertory.values import SETTINGS, Limit, Threshold, Values, Weights
 
@@ -32,7 +32,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     limit: Limit = _DEFAULTS.limit
     threshold: Threshold = _DEFAULTS.threshold
     weights: Weights = Weights()
-    where: Filter = Filter()
+    where: Filter = NO_FILTER
 
 
 def query_of(

@@ -24,7 +24,6 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True):
         confidence: The confidence of each candidate.
         notes: The effects of policies, by place.
         order: The places of the candidates, best first.
-        problems: Why an arm is unavailable, if one is.
         records: Records that came with the vectors' answer, by id, as JSON.
     """
 
@@ -32,7 +31,6 @@ class Ranked(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Confidences
     notes: Mapping[int, Sequence[str]]
     order: Sequence[int]
-    problems: tuple[str, ...]
     records: Mapping[str, str] = {}
 
 
@@ -43,11 +41,13 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         query: The cleaned query.
         texts: The candidates of the query as a whole, then of each of its steps.
         merged: The merged order of all candidates, with confidences as shown in answers.
+        problems: Why an arm is unavailable, if one is.
     """
 
     query: Query
     texts: Sequence[Ranked]
     merged: Merged
+    problems: tuple[str, ...]
 
     @property
     def records(self) -> dict[str, str]:
@@ -67,7 +67,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         return [row for row in self.merged.order if confidence[row] >= threshold or row in typed]
 
 
-def task_of(query: Query, texts: Sequence[Ranked]) -> Task:
+def task_of(query: Query, texts: Sequence[Ranked], problems: Sequence[str]) -> Task:
     """Merge ranked texts into a task: the query as a whole, then each of its steps."""
     found = [
         zip(
@@ -79,7 +79,8 @@ def task_of(query: Query, texts: Sequence[Ranked]) -> Task:
     ]
     merged = merge(found)
     shown = {row: shown_confidence(one) for row, one in merged.confidence.items()}
-    return Task(query=query, texts=texts, merged=replace(merged, confidence=shown))
+    merged = replace(merged, confidence=shown)
+    return Task(query=query, texts=texts, merged=merged, problems=tuple(problems))
 
 
 def best_first(

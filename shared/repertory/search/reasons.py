@@ -10,9 +10,8 @@ from repertory.catalogue.views import Section, split_at_headings
 from repertory.index.keywords.background import is_english
 from repertory.index.keywords.document import BODY, WRITTEN, Entry
 from repertory.index.keywords.inflections import are_forms
-from repertory.index.keywords.lexicon import Term as QueryTerm
-from repertory.index.keywords.matches import Matches
-from repertory.index.keywords.names import EXACT, ONE_EDIT
+from repertory.index.keywords.lexicon import QueryTerm
+from repertory.index.keywords.names import EXACT, ONE_EDIT, OTHER_WORD
 from repertory.index.keywords.places import Places
 from repertory.index.keywords.query_words import AROUND, plain
 from repertory.index.keywords.tokens import (
@@ -25,7 +24,7 @@ from repertory.index.keywords.tokens import (
 )
 from repertory.search.answer import Evidence, Term
 from repertory.search.capabilities import jobs
-from repertory.search.similar_names import OTHER, closest_name, may_be_one
+from repertory.search.similar_names import closest_name, may_be_one
 from repertory.text import one_line
 
 # In the order in which a reason names them.
@@ -38,9 +37,9 @@ MIN_SEMANTIC = 0.5  # the minimum semantic evidence for the reason to mention it
 _AFTER = f"{AROUND}.,:;!?"  # characters at the end of a query that a reason does not quote
 
 
-def best_section(body: str, terms: Iterable[QueryTerm], matches: Matches) -> Section:
+def best_section(body: str, terms: Iterable[QueryTerm]) -> Section:
     """The section of a body that has most of the terms, by rarity; titles count twice."""
-    wanted = [(matches.beginnings(term), term.rarity) for term in terms]
+    wanted = [(term.beginnings, term.rarity) for term in terms]
     best, found = 0.0, NO_SECTION
     for section in split_at_headings(body):
         title, text = section.title.lower(), section.text.lower()
@@ -76,8 +75,9 @@ def reason(
 ) -> str:
     """Why an entry was found, in one short line.
 
-    ``close`` says whether the name was typed; see ``NameIndex.close``. ``section`` is the heading
-    of the section that matched, empty for the item itself. ``within`` are the section's terms.
+    ``close`` is how closely the query names the entry, 0…1; see ``NameIndex.close``. ``section``
+    is the heading of the section that matched, empty for the item itself. ``within`` are the
+    section's terms.
     """
     name = _typed_name(query, entry) if close >= EXACT else closest_name(query, entry)
     what = "name" if name == entry.name else "alias"
@@ -98,7 +98,7 @@ def reason(
             parts[-1] += _place(section)
     joined = _unspaced_words(query, within or matched)
     matched = _whole_words(query, _as_typed(query, joined))
-    if matched and not (close and close != OTHER):
+    if matched and not (close and close != OTHER_WORD):
         parts.append(_keywords(matched[:MAX_TERMS], is_placed=bool(within)))
     text = " + ".join(parts) + (_place(section) if within else "")
     weak = "Weak match" if evidence.semantic is None else "Weak semantic similarity"
@@ -118,7 +118,7 @@ def _name_match(query: str, name: str, what: str, evidence: Evidence, close: flo
     if close >= ONE_EDIT:
         match = f"Fuzzy {what}" if others else what.title()
         return f"{match} match ({typed} → {name})"
-    if close >= OTHER:
+    if close >= OTHER_WORD:
         return f"Similar {what} ({name})"
     if close:
         return f"{what.title()} begins with “{typed}”"

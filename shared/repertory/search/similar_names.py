@@ -28,10 +28,6 @@ SAME_SHARE = 0.6
 
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
 
-# The closeness of a name that is one edit away but has a different word. ``NameIndex`` defines the
-# other levels.
-OTHER = 0.8125
-
 
 def similarities(text: str, index: KeywordIndex, rows: Sequence[int]) -> NDArray[np.float32]:
     """How similar a query is to each row's name, 0…1; 0 if the query is too long for a name."""

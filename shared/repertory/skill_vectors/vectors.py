@@ -15,6 +15,7 @@ from repertory.embedding.models import Model
 from repertory.errors import ModelError, StoreCorruptError, StoreError
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.vectors import (
+    NO_FILTER,
     Collection,
     Filter,
     Point,
@@ -244,7 +245,7 @@ def _embedding_for(function: str) -> Iterator[None]:
         raise ModelError(f"{function} embedding generation failed: {error}") from error
 
 
-def _near(collection: Searched, vector: Vectors, where: Filter | None = None) -> dict[int, float]:
+def _near(collection: Searched, vector: Vectors, where: Filter = NO_FILTER) -> dict[int, float]:
     """The best cosine of each item that reaches ``MIN_SCORE``, by key, best first."""
     best: dict[int, float] = {}
     for match in nearest(

@@ -86,13 +86,12 @@ class Columns(msgspec.Struct, frozen=True):
     def allowed(self, rows: NDArray[np.integer], where: Filter) -> NDArray[np.bool_]:
         """Which of the rows a filter allows."""
         allowed = np.ones(len(rows), np.bool_)
-        wanted = {"kind": where.kinds, "source": where.sources, "server": where.servers}
-        for field, values in wanted.items():
-            if values:
+        for field, values in where.conditions.items():
+            if field == "tags":
+                tagged = [self.tags.under(tag) for tag in values]
+                allowed &= np.isin(rows, np.concatenate(tagged))
+            else:
                 allowed &= self.fields[field].is_any(values)[rows]
-        if where.tags:
-            tagged = [self.tags.under(tag) for tag in where.tags]
-            allowed &= np.isin(rows, np.concatenate(tagged))
         return allowed
 
 

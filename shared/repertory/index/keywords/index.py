@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from repertory.catalogue.item import Item, item_key
+from repertory.catalogue.item import KEY_BYTES, Item, item_key
 from repertory.index.keywords.columns import DuplicateKeys
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.lexicon import Lexicon
@@ -142,11 +142,11 @@ class KeywordIndex:
     def all(self) -> Iterator[Entry]:
         """All entries, in no order."""
         for part in self.parts:
-            yield from map(part.segment.entry, part.left().tolist())
+            yield from map(part.segment.entry, part.live_rows().tolist())
 
     def all_rows(self) -> Rows:
         """All rows, ascending."""
-        rows = [part.rows(part.left()) for part in self.parts]
+        rows = [part.rows(part.live_rows()) for part in self.parts]
         return np.concatenate(rows) if rows else np.zeros(0, np.int32)
 
     def counts(self, field: str) -> Counter[str]:
@@ -161,7 +161,7 @@ class KeywordIndex:
         counts: dict[str, Counter[str]] = {}
         digest = 0
         for part in self.parts:
-            rows, fields = part.left(), part.segment.columns.fields
+            rows, fields = part.live_rows(), part.segment.columns.fields
             kinds, sources = fields["kind"], fields["source"]
             both = kinds.codes[rows].astype(np.int64) * len(sources.values) + sources.codes[rows]
             pairs, numbers = np.unique(both, return_counts=True)
@@ -194,13 +194,29 @@ class KeywordIndex:
             found |= {keys[place]: row + part.start for place, row in held}
         return found
 
-    def keys_of(self, rows: Sequence[int] | NDArray[np.integer]) -> Keys:
-        """The keys of some rows, as an array."""
+    def keys_of(self, rows: Sequence[int]) -> list[int]:
+        """The keys of the items of some rows."""
+        packed = self._keys(rows).tobytes()
+        starts = range(0, len(packed), KEY_BYTES)
+        return [int.from_bytes(packed[start : start + KEY_BYTES]) for start in starts]
+
+    def _keys(self, rows: Sequence[int] | NDArray[np.integer]) -> Keys:
         at = np.asarray(rows, np.int64)
         keys = np.empty(len(at), KEY)
         for part, places in self.divided(at):
             keys[places] = part.segment.keys[at[places] - part.start]
         return keys
+
+    def highest_first(
+        self, rows: Sequence[int] | NDArray[np.integer], *values: NDArray[Any]
+    ) -> NDArray[np.intp]:
+        """The places of some rows in the order of their values, the highest first.
+
+        Ties are broken by the next values, then by key, because the order of rows differs between
+        equal indexes.
+        """
+        falling = [-one for one in reversed(values)]
+        return np.lexsort((self._keys(rows), *falling))
 
     def ids_between(self, start: int, end: int) -> list[str]:
         """The ids of the items whose keys are at least ``start`` and below ``end``."""
@@ -257,7 +273,7 @@ class KeywordIndex:
     def has_any(self, where: Filter) -> bool:
         """Whether a filter allows an item."""
         return any(
-            bool(part.segment.columns.allowed(part.left(), where).any()) for part in self.parts
+            bool(part.segment.columns.allowed(part.live_rows(), where).any()) for part in self.parts
         )
 
     def divided(self, rows: NDArray[np.integer]) -> Sequence[tuple[Part, RowPlaces]]:
@@ -288,5 +304,5 @@ def _counts(part: Part, field: str) -> dict[str, int]:
         rows = ((tag, part.rows(tags.at(place))) for place, tag in enumerate(tags.keys))
         return {tag: len(left) for tag, left in rows if len(left)}
     column = columns.fields[field]
-    counts = np.bincount(column.codes[part.left()], minlength=len(column.values)).tolist()
+    counts = np.bincount(column.codes[part.live_rows()], minlength=len(column.values)).tolist()
     return {value: count for value, count in zip(column.values, counts, strict=True) if count}

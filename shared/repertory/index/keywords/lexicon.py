@@ -47,7 +47,7 @@ _HIRAGANA = re.compile("[\u3041-\u309f]")
 _ACRONYM = re.compile(r"[b-df-hj-np-tv-xz]+[a-z]")  # in the singular
 
 
-class Term(msgspec.Struct, frozen=True):
+class QueryTerm(msgspec.Struct, frozen=True):
     """One term of a query and the indexed terms that it stands for.
 
     Attributes:
@@ -81,6 +81,18 @@ class Term(msgspec.Struct, frozen=True):
         return WRITTEN + self.typed if self.typed != self.stem else ""
 
     @property
+    def beginnings(self) -> tuple[str, ...]:
+        """The beginnings of all words that it stands for.
+
+        A final i is removed, because it may stand for a y, unless it is that of a short word: API.
+        """
+        found = (one.removeprefix(WRITTEN) for one in self.indexed)
+        return tuple(
+            one if len(one) <= ACRONYM_LENGTH and one in self.typed else one.removesuffix("i")
+            for one in found
+        )
+
+    @property
     def is_itself(self) -> bool:
         """Whether the stem is a form of the word, as ``track`` is of ``tracking``."""
         return are_forms(self.stem, self.typed)
@@ -92,7 +104,7 @@ class Lexicon:
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = parts
 
-    def terms(self, query: str) -> list[Term]:
+    def terms(self, query: str) -> list[QueryTerm]:
         """The terms of a query, without duplicates.
 
         Case and separators do not matter.
@@ -142,9 +154,9 @@ class Lexicon:
         is_one = bool(near) and all(are_forms(near[0], one) for one in near)
         return max(near, key=len) if is_one else word
 
-    def _term(self, word: str, term: str, others: Iterable[str], *, is_alone: bool) -> Term:
+    def _term(self, word: str, term: str, others: Iterable[str], *, is_alone: bool) -> QueryTerm:
         if len(term) == 1 and is_unspaced(term):
-            return Term(word, term, (), self._with_character(term), PAIR_FACTOR)
+            return QueryTerm(word, term, (), self._with_character(term), PAIR_FACTOR)
         candidates = dict.fromkeys((term, *map(term_of, others)))
         spellings = (word, *other_spellings(word))
         candidates |= dict.fromkeys(map(term_of, spellings[1:]))
@@ -153,7 +165,7 @@ class Lexicon:
         if number and (not exact or _is_same(word, number)) and self._has(number):
             exact += (number,)
         if is_unspaced(term):
-            return Term(word, term, exact, (), PAIR_FACTOR)
+            return QueryTerm(word, term, exact, (), PAIR_FACTOR)
         variants: tuple[str, ...] = ()
         # A misspelt word may have the term of another word: "recipie" that of "recipient".
         is_right = is_known(term) and (bool(exact) or term == word or is_english(word))
@@ -164,7 +176,7 @@ class Lexicon:
         is_foreign = not exact and not variants and not word.isascii()
         share = FOREIGN_FACTOR if is_foreign else 1.0
         forms, others = self._forms(spellings) if is_alone else ((), ())
-        return Term(word, term, exact, variants, share * rarity(term), forms, others)
+        return QueryTerm(word, term, exact, variants, share * rarity(term), forms, others)
 
     def _forms(self, spellings: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The indexed words that are forms of a word, and other indexed words of the same stems."""

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from repertory.catalogue.names import folded, split_name
 from repertory.index.keywords.background import rarity
 from repertory.index.keywords.document import WRITTEN
-from repertory.index.keywords.lexicon import VARIANT_FACTOR, Term
+from repertory.index.keywords.lexicon import VARIANT_FACTOR, QueryTerm
 from repertory.index.keywords.packed import Rows
 from repertory.index.keywords.places import Places
 from repertory.index.keywords.postings import Scores
 from repertory.index.keywords.query_words import joined
 from repertory.index.keywords.tokens import term_of
 from repertory.index.keywords.totals import Totals
-from repertory.index.vectors import Filter
+from repertory.index.vectors import NO_FILTER, Filter
 
 if TYPE_CHECKING:
     from repertory.index.keywords.index import KeywordIndex
@@ -40,7 +40,7 @@ class ItemMatch(msgspec.Struct, frozen=True):
         fields: The names of the fields with the word, most important first; empty if unknown.
     """
 
-    term: Term
+    term: QueryTerm
     spelling: str
     fields: tuple[str, ...]
 
@@ -48,16 +48,16 @@ class ItemMatch(msgspec.Struct, frozen=True):
 class Matches:
     """The terms of a query, or some of them, and their matches in one index."""
 
-    def __init__(self, query: str, terms: Sequence[Term], index: "KeywordIndex") -> None:
+    def __init__(self, query: str, terms: Sequence[QueryTerm], index: "KeywordIndex") -> None:
         self.terms = terms
         self._query = query
         self._index = index
 
-    def only(self, terms: Sequence[Term]) -> "Matches":
+    def only(self, terms: Sequence[QueryTerm]) -> "Matches":
         """The matches of some of the terms."""
         return Matches(self._query, terms, self._index)
 
-    def best(self, limit: int, where: Filter | None = None) -> Rows:
+    def best(self, limit: int, where: Filter = NO_FILTER) -> Rows:
         """The best-matching rows that a filter allows, best first.
 
         They contain ``limit`` distinct items if possible, so copies do not displace other items.
@@ -67,9 +67,8 @@ class Matches:
         count = 4 * limit
         while True:
             found = partial.highest(count).rows
-            # Ties are broken by key, because the order of rows differs between equal indexes.
             scores = self.scores(found)
-            order = np.lexsort((self._index.keys_of(found), -scores))
+            order = self._index.highest_first(found, scores)
             found, scores = found[order], scores[order]
             number = self._reaching(found, scores, limit)
             is_all = len(found) < count or len(found) >= MAX_WITH_COPIES
@@ -91,7 +90,7 @@ class Matches:
                 return number + 1
         return len(rows) + 1
 
-    def _partial_scores(self, where: Filter | None) -> Totals:
+    def _partial_scores(self, where: Filter) -> Totals:
         """The scores of rows from the postings of the rarest terms, within ``BUDGET``.
 
         Filtered-out rows get no score, and their postings do not count against the budget.
@@ -141,14 +140,14 @@ class Matches:
         return found
 
     @cached_property
-    def whole(self) -> Term:
+    def whole(self) -> QueryTerm:
         """All words of the query joined to one term: ``generateobject``."""
         stem = term_of(joined(self._query))
         exact = (stem,) if self._index.frequency(stem) else ()
         one_of_them = (term for term in self.terms if term.stem == stem)
-        return next(one_of_them, Term(stem, stem, exact, (), rarity(stem)))
+        return next(one_of_them, QueryTerm(stem, stem, exact, (), rarity(stem)))
 
-    def of_forms(self, limit: int, where: Filter | None = None) -> set[int]:
+    def of_forms(self, limit: int, where: Filter = NO_FILTER) -> set[int]:
         """The rows that contain a form of the only word of a query, not just its stem.
 
         Of the rows that a filter allows, these are up to ``limit`` with the word as typed and up to
@@ -163,7 +162,7 @@ class Matches:
             found |= self._heaviest(terms, limit, where)
         return found
 
-    def _heaviest(self, terms: Sequence[str], limit: int, where: Filter | None) -> set[int]:
+    def _heaviest(self, terms: Sequence[str], limit: int, where: Filter) -> set[int]:
         """The rows, up to ``limit``, in which any of the terms weighs most."""
         read = []
         for term in terms:
@@ -171,18 +170,17 @@ class Matches:
                 allowed = self._index.allowed(rows, where) if where else slice(None)
                 read.append((rows[allowed], weights[allowed]))
         found = Totals.of(read, self._index.rows, np.maximum).highest(limit)
-        # Ties are broken by key, as in ``best``.
-        order = np.lexsort((self._index.keys_of(found.rows), -found.values))
+        order = self._index.highest_first(found.rows, found.values)
         return {*found.rows[order[:limit]].tolist()}
 
-    def weights_as_typed(self, term: Term, rows: NDArray[np.integer]) -> Scores:
+    def weights_as_typed(self, term: QueryTerm, rows: NDArray[np.integer]) -> Scores:
         """The weight of a word as typed in some rows; 0 in rows with other forms of it.
 
         A word that equals its stem is not indexed separately, so the stem's weight is used.
         """
         return self._index.weights_in(term.written or term.stem, rows)
 
-    def holds_form(self, term: Term, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def holds_form(self, term: QueryTerm, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
         """Which rows contain a form of a word, and not only another word of the same stem.
 
         A word that equals its stem is not indexed separately, so rows without other words of the
@@ -222,11 +220,11 @@ class Matches:
         mean: Scores = (self.shares[:, None] * weights).sum(axis=0)
         return mean
 
-    def has(self, term: Term, row: int) -> bool:
+    def has(self, term: QueryTerm, row: int) -> bool:
         """Whether an item contains a term."""
         return any(self._index.holds(one, row) for one in term.indexed)
 
-    def in_item(self, term: Term, row: int, places: Places) -> ItemMatch:
+    def in_item(self, term: QueryTerm, row: int, places: Places) -> ItemMatch:
         """A term as it appears in an item that contains it."""
         keys = term.indexed
         if len(keys) > 1:
@@ -248,14 +246,7 @@ class Matches:
         words += [key[:-1] + "y"] if key.endswith("i") else []
         return next((word for word in words if self._index.holds(WRITTEN + word, row)), key)
 
-    def beginnings(self, term: Term) -> tuple[str, ...]:
-        """The prefixes of the words that a term stands for.
-
-        A final i is removed, because it may stand for a y.
-        """
-        return tuple(one.removeprefix(WRITTEN).removesuffix("i") for one in term.indexed)
-
-    def is_in_a_name(self, term: Term) -> bool:
+    def is_in_a_name(self, term: QueryTerm) -> bool:
         """Whether a term, as typed, is a word in the name or server of some item."""
         if not term.exact:
             return False
@@ -265,7 +256,7 @@ class Matches:
             for best in [np.argsort(-weights, kind="stable")[:MAX_NAMES]]
         ]
         rows, weights = (np.concatenate(values) for values in zip(*parts, strict=True))
-        by = (self._index.keys_of(rows), -weights)
-        found = self._index.entries(rows[np.lexsort(by)[:MAX_NAMES]].tolist())
+        order = self._index.highest_first(rows, weights)
+        found = self._index.entries(rows[order[:MAX_NAMES]].tolist())
         names = (split_name(f"{entry.name} {entry.server}") for entry in found)
         return any(term.typed in folded(name).split() for name in names)

@@ -19,6 +19,7 @@ UNPREFIXED = 0.9375  # the name without the words of its server
 ALSO = 0.90625  # another spelling of the name, or an alias, while another item has the typed name
 ONE_MORE = 0.890625  # the name without its last letter
 ONE_EDIT = 0.875
+OTHER_WORD = 0.8125  # one edit away, but another word; see ``similar_names``
 BEGUN = 0.75  # the beginning of a name; multiplied by the share that was typed
 
 _OF_HOST = re.compile(r"^\s*mcp__(?=\w+__\w)", re.IGNORECASE)

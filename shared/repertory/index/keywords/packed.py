@@ -78,6 +78,15 @@ class Strings:
             new[mine] = place
         return cls(bytes(text), np.array(ends, np.int64)), moved
 
+    @classmethod
+    def from_arrays(cls, name: str, arrays: Arrays) -> Self:
+        """The inverse of ``arrays``; KeyError if one is missing."""
+        return cls(arrays[f"{name}.text"].tobytes(), arrays[f"{name}.offsets"])
+
+    def arrays(self, name: str) -> Arrays:
+        """Its arrays, with names that begin with a name."""
+        return {f"{name}.text": self.text, f"{name}.offsets": self.offsets}
+
     @property
     def text(self) -> NDArray[np.uint8]:
         """All strings as an array of bytes."""
@@ -221,6 +230,17 @@ class Table:
         np.cumsum(np.bincount(numbers, minlength=len(keys)), out=offsets[1:])
         return cls(keys, offsets, rows[order]), order
 
+    @classmethod
+    def from_arrays(cls, name: str, arrays: Arrays) -> Self:
+        """The inverse of ``arrays``; KeyError if one is missing."""
+        keys = Strings.from_arrays(f"{name}.keys", arrays)
+        return cls(keys, arrays[f"{name}.offsets"], arrays[f"{name}.rows"])
+
+    def arrays(self, name: str) -> Arrays:
+        """Its arrays, with names that begin with a name."""
+        own: Arrays = {f"{name}.offsets": self.offsets, f"{name}.rows": self.rows}
+        return {**self.keys.arrays(f"{name}.keys"), **own}
+
     def _counts(self, moved: Rows) -> NDArray[np.int64]:
         """How many rows each key keeps."""
         kept = np.zeros(len(self.rows) + 1, np.int64)
@@ -304,16 +324,3 @@ def rearranged(arrays: Sequence[NDArray[Any]], moved: Sequence[Rows]) -> NDArray
     for values, new, left in zip(arrays, moved, kept, strict=True):
         found[new[left]] = values[left]
     return found
-
-
-def named(name: str, arrays: Arrays) -> Iterator[tuple[str, NDArray[Any]]]:
-    """The arrays by name, with the table's name as a prefix."""
-    for part, held in arrays.items():
-        yield f"{name}.{part}", held
-
-
-def arrays_of(what: Strings | Table) -> dict[str, NDArray[Any]]:
-    """The arrays of a packed table or strings, by name."""
-    if isinstance(what, Strings):
-        return {"text": what.text, "offsets": what.offsets}
-    return {**dict(named("keys", arrays_of(what.keys))), "offsets": what.offsets, "rows": what.rows}

@@ -39,7 +39,7 @@ class _Run:
 
     def __init__(self, part: Part, where: Filter) -> None:
         self._part = part
-        self._rows = part.left()
+        self._rows = part.live_rows()
         if where:
             self._rows = self._rows[part.segment.columns.allowed(self._rows, where)]
 

@@ -45,7 +45,7 @@ class Part:
         alive[rows] = False
         return Part(self.segment, self.start, alive)
 
-    def left(self) -> Rows:
+    def live_rows(self) -> Rows:
         """The live rows of the segment."""
         if self.alive is None:
             return np.arange(len(self.segment), dtype=np.int32)
@@ -116,7 +116,7 @@ def merged(parts: Sequence[Part]) -> Segment:
     Arrays are merged directly, because objects for all of the items would fragment the heap.
     """
     segments = [part.segment for part in parts]
-    kept = [(at, row) for at, part in enumerate(parts) for row in part.left().tolist()]
+    kept = [(at, row) for at, part in enumerate(parts) for row in part.live_rows().tolist()]
     ids = [segments[at].id_of(row) for at, row in kept]
     moved = [np.full(len(segment), -1, np.int32) for segment in segments]
     text, offsets = bytearray(), np.zeros(len(kept) + 1, np.int64)

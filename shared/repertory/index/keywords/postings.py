@@ -24,15 +24,12 @@ class Postings:
 
     Attributes:
         vocabulary: The terms, sorted.
-        offsets: Shape ``(len(vocabulary) + 1,)``.
-        rows: The rows of the term at place ``t`` are ``rows[offsets[t]:offsets[t + 1]]``,
-            ascending.
+        rows: The rows of all terms; those of one term are at its ``span``, ascending.
     """
 
     def __init__(self, table: Table, weights: NDArray[np.float16]) -> None:
         self.table = table
         self.vocabulary = table.keys
-        self.offsets = table.offsets
         self.rows = table.rows
         self.weights = weights
         self._offsets = numbers(table.offsets)

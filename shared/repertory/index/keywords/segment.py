@@ -5,7 +5,7 @@ It consists of a few arrays, which are stored and loaded unchanged; see ``snapsh
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -21,12 +21,11 @@ from repertory.index.keywords.document import Entry, entry, term_weights
 from repertory.index.keywords.mapped import MappedArrays
 from repertory.index.keywords.name_tables import NameTables
 from repertory.index.keywords.packed import (
+    Arrays,
     Offsets,
     Rows,
     Strings,
     Table,
-    arrays_of,
-    named,
     numbers,
     packed,
 )
@@ -174,62 +173,42 @@ class Segment:
         if self._mapped is not None:
             self._mapped.free_memory()
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> Arrays:
         """The whole segment as arrays by name."""
-        columns = self.columns
-        return {
+        arrays: dict[str, NDArray[Any]] = {
             "entries": np.frombuffer(self._entries, np.uint8),
             "offsets": self.offsets,
             "keys": self.keys,
             "policies": self.policies,
-            **dict(named("vocabulary", arrays_of(self.postings.vocabulary))),
-            "postings.offsets": self.postings.offsets,
-            "postings.rows": self.postings.rows,
             "postings.weights": self.postings.weights,
-            **_of_tables(self.names.tables),
-            **_of_tables({"tags": columns.tags}),
-            "things": columns.duplicate_keys,
-            **dict(
-                one
-                for field, column in columns.fields.items()
-                for one in named(field, {"codes": column.codes, **arrays_of(column.values)})
-            ),
+            "duplicate_keys": self.columns.duplicate_keys,
         }
+        tables = {"postings": self.postings.table, "tags": self.columns.tags, **self.names.tables}
+        for name, table in tables.items():
+            arrays |= table.arrays(name)
+        for field, column in self.columns.fields.items():
+            arrays |= {f"{field}.codes": column.codes, **column.values.arrays(field)}
+        return arrays
 
     @classmethod
-    def from_arrays(cls, name: str, arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, name: str, arrays: Arrays) -> Self:
         """A segment from its arrays.
 
         Raises:
             KeyError: An array is missing.
         """
-
-        def strings(of: str) -> Strings:
-            return Strings(arrays[f"{of}.text"].tobytes(), arrays[f"{of}.offsets"])
-
-        def table(of: str) -> Table:
-            return Table(strings(f"{of}.keys"), arrays[f"{of}.offsets"], arrays[f"{of}.rows"])
-
+        names = {one: Table.from_arrays(one, arrays) for one in NameTables.__struct_fields__}
+        fields = {
+            one: Column(Strings.from_arrays(one, arrays), arrays[f"{one}.codes"]) for one in FIELDS
+        }
+        tags = Table.from_arrays("tags", arrays)
         return cls(
             name=name,
             entries=arrays["entries"].data,
             offsets=arrays["offsets"],
             keys=arrays["keys"],
             policies=arrays["policies"],
-            postings=Postings(
-                Table(strings("vocabulary"), arrays["postings.offsets"], arrays["postings.rows"]),
-                arrays["postings.weights"],
-            ),
-            names=NameTables(**{one: table(one) for one in NameTables.__struct_fields__}),
-            columns=Columns(
-                {one: Column(strings(one), arrays[f"{one}.codes"]) for one in FIELDS},
-                table("tags"),
-                arrays["things"],
-            ),
+            postings=Postings(Table.from_arrays("postings", arrays), arrays["postings.weights"]),
+            names=NameTables(**names),
+            columns=Columns(fields, tags, arrays["duplicate_keys"]),
         )
-
-
-def _of_tables(tables: Mapping[str, Table]) -> dict[str, NDArray[Any]]:
-    return {
-        name: array for of, table in tables.items() for name, array in named(of, arrays_of(table))
-    }

@@ -33,7 +33,7 @@ _TYPES = {
     "rows": np.dtype(np.int32),
     "codes": np.dtype(np.int32),
     "weights": np.dtype(np.float16),
-    "things": np.dtype(np.uint64),
+    "duplicate_keys": np.dtype(np.uint64),
 }
 
 
