@@ -1,6 +1,7 @@
 """Detects the available devices, without importing torch on machines without a GPU."""
 
 import logging
+import math
 import os
 import platform
 import sys
@@ -16,6 +17,7 @@ from repertory.embedding.model_files import Format
 # Each exists if a driver is installed: NVIDIA; NVIDIA or AMD under WSL; AMD; NVIDIA on Windows.
 _DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd", "C:/Windows/System32/nvcuda.dll")
 
+_PROCESS, _CGROUPS = Path("/proc/self"), Path("/sys/fs/cgroup")
 
 _log = logging.getLogger(__name__)
 
@@ -44,10 +46,24 @@ def accelerators(*, thorough: bool) -> Iterator[Placement]:
 
 
 def cores() -> int:
-    """The number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """The number of cores that this process may use, also with the limit of a container."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    available = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return min(available, _quota() or available)
+
+
+def _quota() -> int:
+    """The limit of this process's cgroup (version 2), rounded up; 0 if there is none.
+
+    See ``cpu.max`` in the kernel's documentation. The limits of cgroups above are not read.
+    """
+    try:
+        lines = (_PROCESS / "cgroup").read_text().splitlines()
+        own = next(line.removeprefix("0::") for line in lines if line.startswith("0::"))
+        most, period = (_CGROUPS / own.lstrip("/") / "cpu.max").read_text().split()
+        return math.ceil(int(most) / int(period))
+    except (OSError, StopIteration, ValueError, ZeroDivisionError):  # none, or "max"
+        return 0
 
 
 def _has_driver() -> bool:
