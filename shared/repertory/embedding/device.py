@@ -53,7 +53,7 @@ def cores() -> int:
 
 
 def _quota() -> int:
-    """The limit of this process's cgroup (version 2), rounded up; 0 if there is none.
+    """The limit of this process's cgroup (version 2), rounded up; 0 if it has no limit.
 
     See ``cpu.max`` in the kernel's documentation. The limits of cgroups above are not read.
     """
