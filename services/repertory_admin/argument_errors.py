@@ -42,6 +42,8 @@ def refusal(error: Any) -> str:  # noqa: ANN401 - as above
         return text
     if _is_debounce(text, context):
         text += " Seconds without changes are given with --debounce."
+    elif text.startswith("There is no option") and _takes_a_query(context):
+        text += " A query that begins with a hyphen follows `--`."
     return f"{text} `{context.command_path} --help` shows how to call it."
 
 
@@ -49,6 +51,10 @@ def _is_debounce(text: str, context: Any) -> bool:  # noqa: ANN401 - as above
     """Whether ``--quiet`` was given seconds, as before release 0.2."""
     is_number = re.fullmatch(r"Unexpected argument: [\d.]+", text)
     return bool(is_number and context.params.get("quiet") and "debounce" in context.params)
+
+
+def _takes_a_query(context: Any) -> bool:  # noqa: ANN401 - as above
+    return any(one.name == "query" for one in context.command.params)
 
 
 def _in_words(text: str) -> str:

@@ -258,7 +258,10 @@ def test_commands_that_show_items_say_that_changes_are_missing(own: Cli, project
         (["--threshold", "7", "x"], "--threshold is '7'; it must be a number from 0 to 1."),
         (["--device", "abacus", "x"], "--device is 'abacus'; it must be auto, cpu or gpu."),
         (["--kind", "spoon", "x"], "--kind is 'spoon'; it must be one of skill, tool, document."),
-        (["--nonsense", "x"], "There is no option --nonsense. `repertory search --help` shows"),
+        (
+            ["--nonsense"],
+            "There is no option --nonsense. A query that begins with a hyphen follows `--`.",
+        ),
         (["x", "--limi", "3"], "There is no option --limi; there is --limit."),
         (["x", "--limit"], "--limit needs a value."),
         ([" "], "The query is "),
