@@ -203,7 +203,7 @@ class SearchEngine:
             raise StoreError("The index has been closed: open it again.") from exc
         found = self._search_vectors(queries, reading, problems)
         texts = [
-            self._ranked(one, words.result()[0], nearest)
+            self._ranked(one, self._by_words(one, also, words.result()[0], nearest), nearest)
             for one, words, nearest in zip(queries, reading, found, strict=True)
         ]
         return task_of(query, texts, problems)
@@ -233,6 +233,14 @@ class SearchEngine:
                 if entry.kind is not Kind.TOOL and entry.id not in cached
             ],
         )
+
+    def _by_words(
+        self, query: Query, also: Sequence[int], words: KeywordResult, nearest: VectorResult | None
+    ) -> KeywordResult:
+        """The results of the keyword arm; more of them if the vectors were expected but failed."""
+        if self.collection is None or nearest:
+            return words
+        return search_keywords(query, self.keywords, also, limit=MAX_BY_MEANING)
 
     def _ranked(self, query: Query, words: KeywordResult, nearest: VectorResult | None) -> Ranked:
         """The ranked candidates of one text."""
