@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 from repertory.coordination.lease import Holder, Lease
 from repertory.errors import StoreError
@@ -11,20 +12,29 @@ from repertory.errors import StoreError
 RENEWAL_INTERVAL_S = 2.0
 RETRY_INTERVAL_S = 1.0  # for a waiting service
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 
 
-def wait(lease: Lease, about: Holder, stop: threading.Event) -> bool:
-    """Wait until this process has the lease; False if ``stop`` was set before.
+def wait(lease: Lease, about: Holder, stop: threading.Event, begin: Callable[[], T]) -> T | None:
+    """Wait until this process has the lease and can begin; None if ``stop`` was set before.
 
     Each reason is logged once.
+
+    Args:
+        lease: The lease.
+        about: This process.
+        stop: Set when the process has to end.
+        begin: Called with the lease; its result is returned. A ``StoreError`` is a reason to wait.
     """
     said = ""
     while not stop.is_set():
         try:
             if lease.take(about):
+                begun = begin()
                 _log.info("lease_taken")
-                return True
+                return begun
             holder = lease.holders().holder
             reason = f"{holder} watches already" if holder else said
         except StoreError as error:
@@ -35,7 +45,7 @@ def wait(lease: Lease, about: Holder, stop: threading.Event) -> bool:
         stop.wait(RETRY_INTERVAL_S)
     with suppress(StoreError):
         lease.release()
-    return False
+    return None
 
 
 @contextmanager

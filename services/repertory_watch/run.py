@@ -32,8 +32,8 @@ def run(settings: Settings, directory: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, partial(_end, stop))
     about = Holder(host=socket.gethostname(), process=os.getpid(), directory=str(directory))
-    while wait(coordination.lease, about, stop):
-        coordinator = parts.coordinator(queue)
+    begin = partial(parts.coordinator, queue)
+    while coordinator := wait(coordination.lease, about, stop, begin):
         service = WatchService(settings, parts.workspace, coordinator, coordination.status)
 
         def now_about(service: WatchService = service) -> Holder:

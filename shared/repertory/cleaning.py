@@ -192,12 +192,18 @@ def _fetched(store: Path, now: float) -> Iterator[Unused]:
 def _graphs(models: Path) -> Iterator[Unused]:
     """The optimised graphs of weights that are gone or have changed."""
     optimised = models / "optimised"
-    sources = [Path(os.fsdecode(path.read_bytes())) for path in optimised.glob(f"*{SOURCE}")]
     cached = [path for name in WEIGHTS[Format.ONNX] for path in models.glob(f"*/{name}")]
-    weights = [path for path in (*sources, *cached, *installed_weights()) if path.is_file()]
-    used = tuple(f"{state_name(path)}-" for path in weights)
+    weights = [path for path in (*cached, *installed_weights()) if path.is_file()]
+    used = {f"{state_name(path)}-" for path in weights}
+    for source in optimised.glob(f"*{SOURCE}"):
+        try:
+            used.add(f"{state_name(Path(os.fsdecode(source.read_bytes())))}-")
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a damaged path
+            continue
+        except OSError:  # the weights cannot be checked now, so they may still be used
+            used.add(f"{source.stem}-")
     for path in optimised.glob("*.ort"):
-        if not path.name.startswith(used):
+        if not path.name.startswith(tuple(used)):
             yield _unused(Kind.GRAPH, path, source_of(path))
 
 

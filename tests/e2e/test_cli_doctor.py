@@ -58,7 +58,11 @@ def test_every_source_is_listed_with_its_items(cli: Cli, project: Path) -> None:
 
 
 def test_paths_passed_over_are_listed_with_the_reason(cli: Cli, project: Path) -> None:
-    """Each path that no source reads is listed with a reason; the text shortens long lists."""
+    """Each path that no source reads is listed with a reason; the text shortens long lists.
+
+    The folder of a repository is not listed.
+    """
+    write(project / ".git" / "description", "Unnamed repository")
     for name in ("out", *(f".cache{number}" for number in range(7))):
         write(project / name / "notes.md", "# Notes\n")
     write(project / ".gitignore", "out\nsecret.md\n")

@@ -102,7 +102,7 @@ def test_poor_matches_are_not_added(cli: Cli, indexed: Path) -> None:
     done = hook(cli, indexed, "--threshold", "1", "--verbose")
     assert (done.returncode, done.stdout) == (0, "")
     why = done.stderr.splitlines()[-1]
-    assert why.startswith("repertory: No tools found matching query. Try other words")
+    assert why.startswith("repertory: No items found matching query. Try other words")
     assert "; the closest is project/bread-baking with 0." in why
     assert len(added(hook(cli, indexed, "--threshold", "0", "--limit", "2"))) == 2
 

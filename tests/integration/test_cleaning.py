@@ -275,6 +275,16 @@ def test_an_optimised_model_without_its_weights_is_removed(data: Path, project: 
     assert [old.exists(), source.exists(), used.exists()] == [False, False, True]
 
 
+def test_an_optimised_model_stays_if_its_weights_cannot_be_checked(data: Path) -> None:
+    """They may be in a folder that is only unreadable now. A damaged path names no weights."""
+    graph = write(data / "models" / "optimised" / "fedcba9876543210-7-abc-x86_64-1.0.ort", "graph")
+    source = graph.with_name("fedcba9876543210.source")
+    write(source, str(data.parent / ("x" * 300)))  # the system refuses such a long name
+    assert clean(data) == set()
+    write(source, "\0")
+    assert clean(data) == {Kind.GRAPH}
+
+
 def test_an_optimised_model_of_downloaded_weights_stays(data: Path) -> None:
     """The data directory itself has the weights."""
     weights = write(data / "models" / "some" / WEIGHTS[Format.ONNX][0], "weights")

@@ -16,7 +16,7 @@ import pytest
 import qdrant_edge as engine
 
 from repertory import python_process
-from repertory.errors import StoreError
+from repertory.errors import StoreBusyError, StoreError
 from repertory.index import edge_collection, edge_files, edge_graph, edge_shard, layout
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
@@ -446,6 +446,24 @@ def test_too_many_writes_end_a_build(
     assert folders(tmp_path) == {NAME}
     assert collection.build_graph(threading.Event())
     assert {"a", "b"} <= items(collection)
+
+
+def test_the_files_stay_locked_until_a_build_ends(
+    collection: EdgeCollection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the collection is closed meanwhile, its files are not replaced under their next user."""
+    another = EdgeStore(tmp_path, timeout=0)
+
+    def close(_: Path) -> None:
+        collection.close()
+        with pytest.raises(StoreBusyError):
+            another.open(NAME)
+
+    meanwhile(monkeypatch, close, builds=False)
+    assert not collection.build_graph(threading.Event())
+    assert folders(tmp_path) == {NAME}
+    with another.open(NAME) as again:
+        assert again.count() == POINTS
 
 
 def test_a_failed_build_changes_nothing(

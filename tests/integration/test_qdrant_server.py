@@ -208,9 +208,11 @@ def test_white_space_around_a_key_is_removed() -> None:
         assert key not in str(caught.value)
 
 
-def test_an_invalid_host_name_is_an_error() -> None:
-    """It is reported like a host that does not exist."""
-    for host in ("a..b", "a" * 64 + ".example"):
+@pytest.mark.parametrize("proxy", ["", "http://127.0.0.1:9"])
+def test_an_invalid_host_name_is_an_error(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    """It is reported like a host that does not exist, with and without a proxy."""
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    for host in ("a..b", "a" * 64 + ".example", "xn--a.example"):
         with pytest.raises(StoreError, match="cannot be reached"):
             QdrantStore(f"http://{host}:6333").collections()
 

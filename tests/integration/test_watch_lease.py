@@ -96,6 +96,18 @@ def test_a_second_watch_waits_and_takes_over(
 
 
 @pytest.mark.timeout(240)
+def test_a_watch_that_cannot_read_the_last_report_waits(watches: Watches) -> None:
+    """Redis may fail just after it gave the lease."""
+    reports = watches.server.key("reports")
+    watches.server.client.set(reports, "of another type")
+    watch = watches.start("bread")
+    [waits] = watch.wait_for("watch_waits")
+    assert "wrong kind of value" in waits["reason"]
+    watches.server.client.delete(reports)
+    until(lambda: watches.items() == ["project/bread"])
+
+
+@pytest.mark.timeout(240)
 def test_two_catalogues_do_not_take_turns(watches: Watches) -> None:
     """Through many reconciliations, the first index stays active, and the second watch waits."""
     watches.start("bread")

@@ -13,7 +13,9 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import unpack
 from repertory.search.answer import Hit
 from repertory.search.editorial import boosted as boosted_odds
+from repertory.search.keyword_arm import MAX_NAMED
 from repertory.search.query import Query
+from repertory.search.semantic_arm import MAX_BY_MEANING
 from tests.support.builders import skill, tool
 from tests.support.keyword_search import content, keyword_engine, pack, row_of
 
@@ -63,6 +65,23 @@ def test_a_pin_respects_the_filter() -> None:
     """A pin adds no item that the filter excludes."""
     item = skill("deploy", "Rolling update", pin=("ship it",), is_vouched=True)
     assert search("ship it", [item], where={"kinds": ["tool"]}) == []
+
+
+def test_the_number_of_pinned_candidates_is_bounded() -> None:
+    """A pattern may pin every item. Items that the query finds are still first.
+
+    Pins by authors take no places of configured ones, nor do items that a filter excludes.
+    """
+    crowd = [skill(f"item-{at}", "Rolling update", pin=("ship it today",)) for at in range(300)]
+    named = skill("zeppelin", "Ship it by air", pin=("ship it today",))
+    configured = skill("zoo", "Of animals", pin=("ship",), is_vouched=True)
+    allowed = tool("zoo__tool", "Of animals", policy=Policy(pin=("ship",)))
+    items = [*crowd, named, configured, allowed]
+    found = search("ship today", items, limit=600)
+    assert [hit.name for hit in found[:2]] == ["zoo", "zeppelin"]
+    assert len(found) <= MAX_NAMED + MAX_BY_MEANING
+    tools = search("ship today", items, where={"kinds": ["tool"]})
+    assert [hit.id for hit in tools] == [allowed.id]
 
 
 def test_a_configured_pin_for_the_whole_query_beats_a_typed_name() -> None:

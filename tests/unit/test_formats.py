@@ -327,7 +327,7 @@ def test_anthropic_gets_a_text_for_no_hits_and_for_a_degraded_search() -> None:
 
     assert_anthropic(found)
     assert [block["text"] for block in found["content"]] == [
-        "No tools found matching query. Try other words or a threshold lower than 0.35; "
+        "No items found matching query. Try other words or a threshold lower than 0.35; "
         "the closest is s__c with 0.21.",
         "Degraded, answered by keyword alone: No model.",
     ]
@@ -485,7 +485,7 @@ def test_mcp_gets_several_answers_with_a_heading_each() -> None:
         "# second line",
         "0.90 github__create_issue, as above",
         "# third",
-        "No tools found matching query. Try other words or a threshold lower than 0.35; the "
+        "No items found matching query. Try other words or a threshold lower than 0.35; the "
         "closest is s__c with 0.20.",
         "Starting: notes.",
     ]
@@ -574,7 +574,7 @@ def test_markdown_reports_no_hits_and_a_degraded_search() -> None:
     """A sentence suggests what to try."""
     text = markdown(answer(mode=Mode.KEYWORD, degraded="No <model>."))
     assert "Degraded, answered by keyword alone: No &lt;model&gt;." in text
-    assert "No tools found matching query. Try other words or a threshold lower" in text
+    assert "No items found matching query. Try other words or a threshold lower" in text
 
 
 CODE = re.compile(r"`[^`|\\\[\]<>&\n]+`")

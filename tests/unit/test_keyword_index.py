@@ -591,5 +591,5 @@ def test_searches_of_a_prepared_index_build_no_tables() -> None:
     for query in ("read_file", "recipeint", "calenda", "文", "send a message to someone"):
         found(index, query, Filter(kinds=("tool",), tags=("disk",)))
         index.names.close(query)
-        index.policies.promoted(query, [0])
+        index.policies.successors_of([*index.policies.pinned(query), 0])
     assert [{*vars(part)} for part in parts] == before

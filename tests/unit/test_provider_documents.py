@@ -61,6 +61,15 @@ def test_a_discovery_document_is_checked(more: dict[str, object], why: str) -> N
         asyncio.run(Provider(url).keys())
 
 
+def test_a_host_with_an_invalid_name_does_not_answer() -> None:
+    """It may be the provider's own host, or one that its discovery document names."""
+    invalid = "https://xn--a.example"
+    with publishing({"more": {"jwks_uri": f"{invalid}/keys"}}) as url:
+        for issuer in (invalid, url):
+            with pytest.raises(ProviderError, match=r"xn--a\.example does not answer"):
+                asyncio.run(Provider(issuer).keys())
+
+
 def test_the_issuer_must_be_set_as_the_provider_names_it() -> None:
     """Tokens name it in this form, so a slash at the end matters."""
     with publishing({}) as url, pytest.raises(ProviderError, match=r"set oidc\.issuer to exactly"):

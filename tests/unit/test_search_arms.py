@@ -139,6 +139,17 @@ def test_without_the_store_the_keyword_arm_answers() -> None:
     assert names(answer)[0] == "bread"
 
 
+def test_the_keyword_arm_alone_finds_as_much_if_the_vectors_fail_during_a_search() -> None:
+    """So it does if the model knows no word of the query."""
+    items = [skill(f"zorb-{at}", f"Knead the grolk, type {at}") for at in range(2 * MAX_BY_MEANING)]
+    points, keywords = Failing(items, WordCounts()), KeywordIndex.empty().updated((), items)
+    alone = search(engine_of(collection=None, keywords=keywords), "zorb grolk", limit=100)
+    assert len(alone.hits) >= MAX_BY_MEANING
+    points.failing = ("query",)
+    failed = search(engine_of(collection=points, keywords=keywords), "zorb grolk", limit=100)
+    assert names(failed) == names(alone)
+
+
 def test_a_store_that_fails_during_a_search_does_not_lose_the_hits() -> None:
     """If items cannot be read after the vector search, its hits stay and the answer says why."""
     answer = search(engine_of("records"))

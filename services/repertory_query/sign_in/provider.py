@@ -168,7 +168,8 @@ async def fetch(url: str, token: str = "") -> bytes:
                 if len(body) > MAX_SIZE:
                     raise ProviderError(f"{url} has more than {MAX_SIZE:,} bytes.")
             return body
-    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+    # UnicodeError: the host is not a valid international name.
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, UnicodeError) as error:
         raise unavailable(url) from error
 
 

@@ -53,7 +53,7 @@ def nothing(answer: Answer) -> str:
     closest, confidence = one_line(answer.closest), f"{rounded_down(answer.best_below):.2f}"
     below = f"; the closest is {closest} with {confidence}" if closest else ""
     lower = f" or a threshold lower than {answer.threshold:g}" if answer.threshold else ""
-    return f"No tools found matching query. Try other words{lower}{below}."
+    return f"No items found matching query. Try other words{lower}{below}."
 
 
 def notices(answer: Answer) -> list[str]:

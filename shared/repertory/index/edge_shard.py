@@ -63,7 +63,9 @@ class OpenShard:
         self._writing = threading.Lock()  # orders writes; always taken before ``_using``
         self._using = threading.Lock()  # guards the engine, which is replaced after a rebuild
         self._rebuilding = threading.Lock()
-        self._since: list[engine.UpdateOperation] | None = None  # writes since a copy was made
+        # Writes since a copy was made; None if no rebuild is running.
+        self._since: list[engine.UpdateOperation] | None = None
+        self._is_closed = False
         with translated(path):
             require_room(path)
             self._engine: engine.EdgeShard | None = _loaded(path)
@@ -100,10 +102,15 @@ class OpenShard:
             rebuilt: Called with the closed copy; returns whether to use it.
 
         Returns:
-            Whether the copy is used. It is not if there were too many writes in the meantime.
+            Whether the copy is used. It is not if there were too many writes in the meantime, or if
+            the shard was closed; its lock is then released at the end.
         """
         copy = beside(self.path, "copy")
         with self._rebuilding, translated(self.path):
+            with self._writing:
+                if self._is_closed:
+                    return False
+                self._since = []
             try:
                 with self._writing:
                     self.flush()
@@ -116,9 +123,11 @@ class OpenShard:
                     sync(path)
                 return self._switch_to(copy)
             finally:
+                shutil.rmtree(copy, ignore_errors=True)
                 with self._writing:
                     self._since = None
-                shutil.rmtree(copy, ignore_errors=True)
+                    if self._is_closed:
+                        self._lock.release()
 
     def flush(self) -> None:
         """Make everything written so far safe against power loss."""
@@ -131,18 +140,21 @@ class OpenShard:
             self.is_flushed = True
 
     def close(self) -> None:
-        """Flush, close and release the lock."""
-        try:
-            with self.using() as shard:
-                shard.close()
-                narrow(self.path)  # the engine creates files that other users may read
-        finally:
-            self._lock.release()
+        """Flush and close; release the lock, or leave that to a running rebuild."""
+        with self._writing:
+            self._is_closed = True
+            try:
+                with self.using() as shard:
+                    shard.close()
+                    narrow(self.path)  # the engine creates files that other users may read
+            finally:
+                if self._since is None:
+                    self._lock.release()
 
     def _switch_to(self, copy: Path) -> bool:
         with self._writing:
             since = self._since or []
-            if len(since) > MAX_SINCE:
+            if self._is_closed or len(since) > MAX_SINCE:
                 return False
             newer = engine.EdgeShard.load(str(copy))
             for operation in since:

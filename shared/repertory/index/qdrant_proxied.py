@@ -52,7 +52,7 @@ class Proxied:
                 headers=node.headers,
                 timeout=httpx.Timeout(request.timeout, connect=CONNECT_TIMEOUT_S),
             )
-        except (httpx.HTTPError, httpx.InvalidURL) as exc:
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as exc:  # Unicode: invalid host
             raise NoAnswerError(str(exc), is_late=isinstance(exc, httpx.ReadTimeout)) from exc
         after = response.headers.get("Retry-After", "")
         return Answer(response.status_code, response.content, after)

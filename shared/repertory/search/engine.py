@@ -151,14 +151,23 @@ class SearchEngine:
                 yield about_steps(left_out, query.limit)
 
     def _closest(self, task: Task, hits: Sequence[Hit]) -> int | None:
-        """The row of the best item below the threshold that was not inferred; None if none."""
+        """The row of the best item below the threshold that is not shown; None if none.
+
+        Inferred items and copies of items that reach the threshold count as shown.
+        """
         confidence = task.merged.confidence
-        inferred = [hit for hit in hits if hit.evidence.capability]
-        shown = [item_key(one) for hit in inferred for one in (hit.id, *hit.duplicates)]
-        out = {*task.reaching(task.query.threshold), *self.keywords.rows_of(shown).values()}
+        inferred = [item_key(hit.id) for hit in hits if hit.evidence.capability]
+        out = {*task.reaching(task.query.threshold), *self.keywords.rows_of(inferred).values()}
         below = [row for row in task.merged.order if row not in out and confidence[row]]
         best = sorted(below, key=confidence.__getitem__, reverse=True)
-        return next((row for row in best if not self._gone([[row]])), None)
+        groups = _groups([*out, *best], self.keywords, len(out) + len(best))
+        copies = {
+            row
+            for same in groups
+            if len(same) > 1 and out.intersection(same) - self._gone([same])
+            for row in same
+        }
+        return next((row for row in best if row not in copies and not self._gone([[row]])), None)
 
     def notices_on(self, task: Task) -> tuple[str, ...]:
         """The notices of an answer about the index and the arms."""
@@ -194,7 +203,7 @@ class SearchEngine:
             raise StoreError("The index has been closed: open it again.") from exc
         found = self._search_vectors(queries, reading, problems)
         texts = [
-            self._ranked(one, words.result()[0], nearest)
+            self._ranked(one, self._by_words(one, also, words.result()[0], nearest), nearest)
             for one, words, nearest in zip(queries, reading, found, strict=True)
         ]
         return task_of(query, texts, problems)
@@ -224,6 +233,14 @@ class SearchEngine:
                 if entry.kind is not Kind.TOOL and entry.id not in cached
             ],
         )
+
+    def _by_words(
+        self, query: Query, also: Sequence[int], words: KeywordResult, nearest: VectorResult | None
+    ) -> KeywordResult:
+        """The results of the keyword arm; more of them if the vectors were expected but failed."""
+        if self.collection is None or nearest:
+            return words
+        return search_keywords(query, self.keywords, also, limit=MAX_BY_MEANING)
 
     def _ranked(self, query: Query, words: KeywordResult, nearest: VectorResult | None) -> Ranked:
         """The ranked candidates of one text."""

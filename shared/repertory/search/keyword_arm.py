@@ -8,6 +8,7 @@ import numpy as np
 
 from repertory.catalogue import actions
 from repertory.catalogue.names import compact_name, has_separators, split_name
+from repertory.catalogue.policy import MAX_PHRASE_LENGTH
 from repertory.index.keywords.background import is_known
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.index import KeywordIndex
@@ -27,7 +28,8 @@ from repertory.telemetry.spans import traced
 # Numbers of candidates. They do not depend on the query's limit, so a larger limit only adds hits.
 MAX_BY_WORDS = 20  # the best by words, if there are vectors too; see benchmarks/NOTES.md
 MAX_LIKELY = 10  # the best by words; for three queries in four they include all three shown items
-MAX_NAMED = 200  # items with a typed name, or with a query's only word; thousands may have it
+# Items with a typed name, with a query's only word, or with a pin for it; thousands may have it.
+MAX_NAMED = 200
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
 
 
@@ -144,8 +146,17 @@ def _has_words(word: str, entry: Entry) -> bool:
 
 
 def promoted(query: Query, found: Collection[int], index: KeywordIndex) -> set[int]:
-    """The rows that policies add to the found ones."""
-    return _allowed(index.policies.promoted(query.text, found), index, query.where)
+    """The rows that policies add to the found ones: pinned items, and successors of all of them.
+
+    A pattern may pin a whole catalogue, so at most ``MAX_NAMED`` pinned items are added: first
+    those that the configuration pins, then those whose phrases have the most terms.
+    """
+    policies = index.policies
+    pins = policies.pinned(query.text)
+    most = {row: len(pin.terms) + MAX_PHRASE_LENGTH * pin.is_vouched for row, pin in pins.items()}
+    pinned = {*_first(most, index, query.where)}
+    successors = policies.successors_of(pinned.union(found))
+    return pinned | _allowed(successors, index, query.where)
 
 
 def _allowed(found: Collection[int], index: KeywordIndex, where: Filter) -> set[int]:

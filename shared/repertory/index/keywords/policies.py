@@ -17,16 +17,14 @@ MAX_STEPS = 10  # the maximum length of a chain of successors
 
 
 class Pin(msgspec.Struct, frozen=True):
-    """A phrase that puts an item first.
+    """A phrase that puts items first.
 
     Attributes:
-        row: The item's row.
         phrase: The phrase as written.
         terms: The terms that a query must contain.
-        is_vouched: Whether the pin comes from the configuration, not only from the item's author.
+        is_vouched: Whether the pin comes from the configuration, not only from the items' authors.
     """
 
-    row: int
     phrase: str
     terms: frozenset[str]
     is_vouched: bool
@@ -59,22 +57,29 @@ class PolicyIndex:
         }
 
     @cached_property
-    def _pins(self) -> dict[str, list[Pin]]:
-        """All pins, each under one of its terms."""
-        pins: defaultdict[str, list[Pin]] = defaultdict(list)
+    def _pins(self) -> dict[str, dict[Pin, list[int]]]:
+        """All pins, each under one of its terms, with the rows of its items."""
+        pins: defaultdict[str, defaultdict[Pin, list[int]]]
+        pins = defaultdict(lambda: defaultdict(list))
         for row, policy in self.of.items():
             for phrase in policy.pin:
                 if held := _terms_of(phrase):
-                    pins[min(held)].append(Pin(row, phrase, held, policy.is_vouched))
-        return dict(pins)
+                    pins[min(held)][Pin(phrase, held, policy.is_vouched)].append(row)
+        return {term: dict(found) for term, found in pins.items()}
 
     def pinned(self, query: str) -> dict[int, Pin]:
         """The pins that a query contains, by row; for each item the one with most terms."""
         if not self._pins:
             return {}
         typed = set(terms(plain(query)))
-        held = [pin for term in typed for pin in self._pins.get(term, ()) if pin.is_in(typed)]
-        return {pin.row: pin for pin in sorted(held, key=lambda pin: (len(pin.terms), pin.phrase))}
+        held = [
+            (pin, rows)
+            for term in typed
+            for pin, rows in self._pins.get(term, {}).items()
+            if pin.is_in(typed)
+        ]
+        held.sort(key=lambda one: (len(one[0].terms), one[0].phrase))
+        return {row: pin for pin, rows in held for row in rows}
 
     @cached_property
     def successors(self) -> dict[int, int]:
@@ -105,13 +110,9 @@ class PolicyIndex:
         others = [row for row in rows if self._parts.entry(row).id != by.id]
         return min(others, key=unlike, default=None)
 
-    def promoted(self, query: str, found: Collection[int]) -> set[int]:
-        """The rows of pinned items, and of successors of pinned and found items."""
-        if not self.of:
-            return set()
-        pinned = {*self.pinned(query)}
-        rows = pinned.union(found)
-        return pinned | {self.successors[row] for row in rows if row in self.successors}
+    def successors_of(self, rows: Collection[int]) -> set[int]:
+        """The rows of the successors of some rows."""
+        return {self.successors[row] for row in rows if row in self.successors}
 
     def against(self, row: int) -> frozenset[str]:
         """The terms of an item's warning, without those of its names and description."""

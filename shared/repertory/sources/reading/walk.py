@@ -17,9 +17,12 @@ MAX_DEPTH = 10  # folders below the root
 MAX_FOLDERS = 1_000_000
 SLICE = 200  # folders listed, or files read, between two pauses
 
+# Folders of version control. Most projects have one, so no report lists them as skipped.
+REPOSITORIES = frozenset({".git", ".hg", ".svn"})
 # Folders that tools create and fill, without files written for people.
-SKIPPED = frozenset(
-    {".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "node_modules", "site-packages"}
+SKIPPED = (
+    REPOSITORIES
+    | {".tox", ".nox", ".venv", "venv", "node_modules", "site-packages"}
     | {"__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 )
 
@@ -52,7 +55,8 @@ class Walk:
         unlisted: The places of folders that exist but could not be listed; the empty place means
             all.
         folders: The places of the top-level folders that were entered.
-        passed_over: The places of folders that were deliberately not entered, each with the reason.
+        passed_over: The places of folders that were deliberately not entered, each with the reason,
+            except those of version control.
         links: The real paths of all links, by place.
         too_deep: The places of folders below ``max_depth``.
         is_cut: Whether there are more than ``MAX_FOLDERS``.
@@ -190,10 +194,10 @@ class Walk:
             self._add_file(place)
         if not is_folder:
             return
-        if name in SKIPPED:
-            self.passed_over[place] = "tools create and fill such folders"
-        else:
+        if name not in SKIPPED:
             self._add_folder(place, real)
+        elif name not in REPOSITORIES:
+            self.passed_over[place] = "tools create and fill such folders"
 
     def _add_file(self, place: str) -> None:
         if is_clean(place):
