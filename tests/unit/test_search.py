@@ -101,23 +101,6 @@ def test_the_closest_item_is_not_one_of_the_hits() -> None:
     assert answer.closest == other.id
 
 
-def test_the_closest_item_is_not_a_copy_of_a_hit() -> None:
-    """A policy may lower the copy below the threshold. It is named if the hit was deleted."""
-    text = "Ideas for the git changes of teams"
-    lowered = skill("advice", text, boost=-0.1)
-    first = msgspec.structs.replace(skill("advice", text), id="another/advice")
-    other = tool("notes__changes", "Lists what is new in a text that others wrote")
-    engine = keyword_engine([first, lowered, other])
-    query = Query(text="ideas for git changes", threshold=0.45)
-    answer = engine.search(query)
-    assert [one.id for one in answer.hits] == [first.id]
-    assert answer.closest == other.id
-    engine._is_gone = lambda entry: entry.id == first.id
-    answer = engine.search(query)
-    assert answer.hits == []
-    assert answer.closest == lowered.id
-
-
 def test_deleted_items_are_neither_hits_nor_the_closest_item() -> None:
     """A search that cannot wait for the index checks whether the files of its hits still exist."""
     shell = tool("term__run_command", "Executes one in a terminal")

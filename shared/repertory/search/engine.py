@@ -151,23 +151,14 @@ class SearchEngine:
                 yield about_steps(left_out, query.limit)
 
     def _closest(self, task: Task, hits: Sequence[Hit]) -> int | None:
-        """The row of the best item below the threshold that is not shown; None if none.
-
-        Inferred items and copies of items that reach the threshold count as shown.
-        """
+        """The row of the best item below the threshold that was not inferred; None if none."""
         confidence = task.merged.confidence
-        inferred = [item_key(hit.id) for hit in hits if hit.evidence.capability]
-        out = {*task.reaching(task.query.threshold), *self.keywords.rows_of(inferred).values()}
+        inferred = [hit for hit in hits if hit.evidence.capability]
+        shown = [item_key(one) for hit in inferred for one in (hit.id, *hit.duplicates)]
+        out = {*task.reaching(task.query.threshold), *self.keywords.rows_of(shown).values()}
         below = [row for row in task.merged.order if row not in out and confidence[row]]
         best = sorted(below, key=confidence.__getitem__, reverse=True)
-        groups = _groups([*out, *best], self.keywords, len(out) + len(best))
-        copies = {
-            row
-            for same in groups
-            if len(same) > 1 and out.intersection(same) - self._gone([same])
-            for row in same
-        }
-        return next((row for row in best if row not in copies and not self._gone([[row]])), None)
+        return next((row for row in best if not self._gone([[row]])), None)
 
     def notices_on(self, task: Task) -> tuple[str, ...]:
         """The notices of an answer about the index and the arms."""
