@@ -87,7 +87,9 @@ class Cli:
 
     def json(self, folder: Path, *arguments: str | Path) -> Any:  # noqa: ANN401 - JSON
         """Run a command and parse its JSON output."""
-        return json.loads(self.run(folder, *arguments, "--output", "json").stdout)
+        done = self.run(folder, *arguments, "--output", "json")
+        assert done.stdout, done.stderr
+        return json.loads(done.stdout)
 
     def in_terminal(
         self, folder: Path, *arguments: str | Path, keys: str = "", columns: int = 100
