@@ -155,9 +155,9 @@ def test_a_word_in_a_heading_counts_twice_for_its_section() -> None:
 
 
 def test_the_section_with_the_typed_identifier_is_named() -> None:
-    """Another section may have more of its parts, or the nearer meaning."""
+    """Another section may have more of its parts, the nearer meaning, or a longer identifier."""
     body = (
-        "# Sizes\nThe max size of a cache, the size of the max.\n# Use\nSet MAX_CACHE_SIZE first.\n"
+        "# Sizes\nThe max size of a cache is MAX_CACHE_SIZE_KB.\n# Use\nSet MAX_CACHE_SIZE first.\n"
     )
     engine = hybrid_engine([skill("tuning", "Makes things faster", body), FILE])
     hit = hit_of(engine, "max_cache_size", "tuning")

@@ -96,8 +96,10 @@ def _matched_section(
         return "", []
     if typed := identifier(found.query.text):
         for part in split_at_headings(item.body):
-            if typed in f"{part.heading}\n{part.text}".lower():
-                return part.heading, _words_of(part, matched)
+            # It may also be a part of a longer identifier, which has other terms.
+            may_have_it = typed in f"{part.heading}\n{part.text}".lower()
+            if may_have_it and (within := _words_of(part, matched)):
+                return part.heading, within
     if (number := found.sections.get(int(found.rows[place]))) is not None:
         part = _section(item, number)
         within = _words_of(part, matched)
