@@ -32,7 +32,7 @@ from repertory.values import Values
 MAX_UNNAMED = 0.97  # the maximum confidence without a typed name
 
 # For a query of one word: the range of an item's confidence, by the best field that has the word.
-# "Rest" means the names of server and parameters, and headings. A body counts for a rare word only.
+# "Rest" means the names of server and parameters, and headings.
 IN_NAME, IN_DESCRIPTION, IN_REST, IN_BODY = (0.8, 0.97), (0.6, 0.79), (0.42, 0.59), (0.36, 0.41)
 # A word missing from the background table is also corrected, even if some items have it. Items with
 # the word as typed come before items with a correction, unless the correction is in a name.
@@ -41,7 +41,6 @@ CORRECTED_IN_NAME, CORRECTED, CORRECTED_IN_REST = (0.45, 0.59), (0.37, 0.41), (0
 WITHOUT_THE_WORD = (0.0, 0.41)
 # The share of a range that is added for items with the word as typed: `modified`, not `modify`.
 AS_TYPED = 0.3
-RARE = 0.45  # the minimum rarity of a word for a match in the body alone to count
 
 # The minimum confidence of an item that has all words of a query, or a meaningful share of them by
 # rarity, outside of its body; or all words in any field, if they are rare enough. ``ADDED`` is the
@@ -171,7 +170,6 @@ def _of_one_word(
     ``weight`` is the word's weight in each candidate.
     """
     in_body = IN_BODY if is_known(term.stem) else UNUSUAL_IN_BODY
-    in_body = in_body if term.rarity >= RARE else WITHOUT_THE_WORD
     # For each field, best first: its range, and a lower range for matches that are not meant. These
     # are other words of the same stem, items with another action (set_volume for "get volume"), and
     # words without the signs of the query, which are not part of terms (C for "C#").
