@@ -216,7 +216,7 @@ def test_a_hanging_server_is_listed_and_the_others_are_indexed(own: Cli, project
     """`index` indexes files and other servers, and a notice names the hanging server."""
     config = write_servers(project, hanging=HANGING, weather=WEATHER)
 
-    done = own.run(project, "index", "--mcp-config", config, "--mcp-timeout", "20")
+    done = own.run(project, "index", "--mcp-config", config, "--mcp-timeout", "8")
     answer = own.json(project, "search", "weather forecast", "--mcp-config", str(config))
 
     assert done.returncode == 3
