@@ -23,9 +23,9 @@ from benchmarks.synthetic import items, questions
 from repertory.catalogue.item import Item
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.snapshot import packing, unpack
-from repertory.memory import return_memory_early, trim
 from repertory.search.keyword_arm import search_keywords
 from repertory.search.query import Query
+from repertory.system.memory import return_memory_early, trim
 
 SAVES = 50
 QUERIES = 1_000

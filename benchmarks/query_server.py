@@ -12,13 +12,13 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 
-from repertory.addresses import url_of
 from repertory.embedding.batching import BatchingEngine
 from repertory.embedding.device import cores
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
-from repertory.files import make_directory
 from repertory.settings import Settings, load
+from repertory.system.addresses import url_of
+from repertory.system.files import make_directory
 from repertory_embedded import host
 from repertory_query.access.callers import Owner
 from repertory_query.access.rates import Rates

@@ -12,7 +12,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.index.keywords.index import KeywordIndex
-from repertory.one_shot import Repertory
+from repertory.local.one_shot import Repertory
 from repertory.search.query import Query
 from repertory.search.semantic_arm import MAX_BY_MEANING
 from repertory.settings import load

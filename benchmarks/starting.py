@@ -13,7 +13,7 @@ from benchmarks.measure import Figure, medians
 from benchmarks.texts import write_files, write_tools
 from repertory.embedding.model_files import Format
 from repertory.embedding.weights import resolve
-from repertory.one_shot import Repertory
+from repertory.local.one_shot import Repertory
 from repertory.settings import load
 
 ROUNDS = 11

@@ -21,7 +21,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.embedding.models import Model
 from repertory.index.cache import VectorCache, vector_key
 from repertory.indexing.scan import scan_source
-from repertory.workspace import Workspace
+from repertory.project.workspace import Workspace
 
 TOOLS_OF_A_SERVER = 36  # 870 tools of 24 servers
 SKILLS_SHARE = 10  # one item in 10 is a skill

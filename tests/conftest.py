@@ -28,8 +28,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Use one worker more than there are processors, since many tests mostly wait."""
-    return (os.cpu_count() or 1) + 1
+    """Use two workers more than there are processors, since many tests mostly wait."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.fixture

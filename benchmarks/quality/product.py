@@ -12,7 +12,7 @@ import msgspec
 
 from benchmarks.processes import environment
 from repertory.data_directory import TRUSTED
-from repertory.one_shot import Repertory
+from repertory.local.one_shot import Repertory
 from repertory.search.query import query_of
 from repertory.settings import PROJECT_FILE, Settings, load
 from repertory.trust import TrustStore

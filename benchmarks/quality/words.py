@@ -11,7 +11,7 @@ import msgspec
 from benchmarks.quality.product import Product, hits
 from benchmarks.quality.report import Part, Target, percent, table
 from repertory.catalogue.item import Kind
-from repertory.one_shot import Repertory
+from repertory.local.one_shot import Repertory
 from repertory_eval.measure import Found
 
 UNIQUE = 200  # number of words that only one item has

@@ -5,7 +5,7 @@ import signal
 import sys
 from typing import NoReturn
 
-from repertory import python_process
+from repertory.system import python_process
 
 # Long-running commands, by their first argument. They install their own signal handlers.
 SERVICES = frozenset(("serve", "mcp", "watch", "worker", "api"))

@@ -4,7 +4,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from repertory.errors import RepertoryError, UsageError
-from repertory.files import FULL
+from repertory.system.files import FULL
 
 
 class ExitCode(IntEnum):

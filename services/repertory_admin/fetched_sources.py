@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.errors import UsageError
+from repertory.project.workspace import Workspace
 from repertory.sources.adding import Recognised, reconsider
 from repertory.sources.entry import checked_name
 from repertory.sources.fetched.content import Content
@@ -14,7 +15,6 @@ from repertory.sources.fetched.source import FetchedSource
 from repertory.sources.fetched.users import used
 from repertory.sources.registry import build, contained
 from repertory.sources.source import Source
-from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.confirmation import can_ask
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from repertory import logs
+from repertory.system import logs
 
 
 def is_verbose() -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from repertory.configuration_file import checked
+from repertory.project.configuration_file import checked
 from repertory.sources.reading import toml
 
 _HEAD = """\

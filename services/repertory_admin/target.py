@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from repertory import running
-from repertory.defaults import for_server
 from repertory.errors import (
     RepertoryError,
     StoreBusyError,
@@ -17,7 +15,9 @@ from repertory.errors import (
     UnknownItemError,
     WeightsUnavailableError,
 )
-from repertory.project import located
+from repertory.project.defaults import for_server
+from repertory.project.root import located
+from repertory.remote import running
 from repertory.settings import Settings
 from repertory.text import counted
 from repertory.values import Values
@@ -28,8 +28,8 @@ from repertory_admin.text import short_path
 
 if TYPE_CHECKING:
     from repertory.backend import Backend
-    from repertory.client import Client
-    from repertory.one_shot import Repertory
+    from repertory.local.one_shot import Repertory
+    from repertory.remote.client import Client
     from repertory.review.wire import Reviews
     from repertory.stats import Run
 
@@ -146,7 +146,7 @@ class Target(msgspec.Struct, frozen=True):
 
     def _open_for_words(self) -> "Repertory":
         """A keyword-only index that is not stored, because the configured model is unavailable."""
-        from repertory.one_shot import Repertory  # noqa: PLC0415 - as in ``open_here``
+        from repertory.local.one_shot import Repertory  # noqa: PLC0415 - as in ``open_here``
 
         values = replace(self.settings.values, no_cache=True)
         return Repertory(replace(self.settings, values=values), self.directory)
@@ -158,7 +158,7 @@ class Target(msgspec.Struct, frozen=True):
 
     def open_here(self, bars: Bars | None = None) -> "Repertory":
         """The index of this directory, whether a server runs or not."""
-        from repertory.one_shot import Repertory  # noqa: PLC0415 - imports numpy and the engine
+        from repertory.local.one_shot import Repertory  # noqa: PLC0415 - imports numpy and the engine
 
         if bars is None:
             return Repertory(self.settings, self.directory)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from repertory.files import json_bytes
+from repertory.system.files import json_bytes
 from repertory_admin.columns import MIN_PROSE_WIDTH, Style, width_of
 from repertory_admin.text import safe, safe_lines
 

@@ -5,7 +5,7 @@ import secrets
 from pathlib import Path
 
 from repertory.data_directory import SERVERS
-from repertory.files import unwritable, write_atomically
+from repertory.system.files import unwritable, write_atomically
 
 SECRET_LENGTH = 43  # characters of 256 random bits
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 from typing_extensions import override
 
-from repertory import running
 from repertory.backend import CALLS_OFF, Backend, Forwarding
-from repertory.client import Client
 from repertory.errors import CallsOffError, StoreBusyError, StoreError
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import NO_FILTER, Filter
+from repertory.remote import running
+from repertory.remote.client import Client
 from repertory.settings import Settings
 from repertory.stats import Contents, Stats
 from repertory_embedded import start

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from repertory.errors import StoreError
 from repertory.index.vectors import VectorStore
-from repertory.memory import trim
+from repertory.system.memory import trim
 
 INTERVAL_S = 10.0  # between two checks
 MAX_INTERVAL_S = 3_600.0  # between two failed attempts

@@ -8,13 +8,14 @@ from typing import Self
 
 from starlette.applications import Starlette
 
-from repertory import memory, telemetry
+from repertory import telemetry
 from repertory.compose import Parts
-from repertory.files import is_gone
-from repertory.paths import expanded
-from repertory.running import announce, note_of, the_only_server
+from repertory.remote.running import announce, note_of, the_only_server
 from repertory.settings import Settings, load
 from repertory.shared_objects import SharedObjects
+from repertory.system import memory
+from repertory.system.files import is_gone
+from repertory.system.paths import expanded
 from repertory.values import PATHS
 from repertory.wire import WantedProject
 from repertory_embedded.browser_secret import browser_secret

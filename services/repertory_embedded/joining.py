@@ -22,11 +22,11 @@ import msgspec
 
 from repertory.data_directory import SERVERS
 from repertory.errors import StoreError, UsageError
-from repertory.files import read_json, write_json
-from repertory.paths import expanded
-from repertory.remote import RemoteServer
-from repertory.running import claimed
+from repertory.remote.requests import RemoteServer
+from repertory.remote.running import claimed
 from repertory.settings import Settings
+from repertory.system.files import read_json, write_json
+from repertory.system.paths import expanded
 from repertory.values import PATHS
 from repertory.wire import PROJECTS, WantedProject
 

@@ -21,8 +21,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from repertory.addresses import is_loopback
 from repertory.errors import RepertoryError
+from repertory.system.addresses import is_loopback
 from repertory.text import is_same_secret
 from repertory.wire import PROJECTS, WantedProject
 from repertory_query.access.limits import bounded

@@ -8,9 +8,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from repertory.compose import Parts
-from repertory.files import is_gone
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.job import JobQueue
+from repertory.system.files import is_gone
 from repertory_embedded.graphs import building_graphs
 from repertory_query.backend.service import Service
 from repertory_query.server.run import READERS

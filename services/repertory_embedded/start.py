@@ -12,11 +12,11 @@ from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from repertory.addresses import url_of
 from repertory.errors import StoreError, UsageError
-from repertory.files import is_gone, make_directory
-from repertory.running import announce, the_only_server
+from repertory.remote.running import announce, the_only_server
 from repertory.settings import Settings
+from repertory.system.addresses import url_of
+from repertory.system.files import is_gone, make_directory
 from repertory_embedded import joining
 from repertory_query.server.listening import listening
 

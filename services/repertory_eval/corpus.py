@@ -6,9 +6,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from repertory.one_shot import Repertory
-from repertory.progress import Download
+from repertory.local.one_shot import Repertory
 from repertory.settings import Settings
+from repertory.system.progress import Download
 from repertory.text import counted
 from repertory.usage.labels import CORPUS
 from repertory_admin import terminal

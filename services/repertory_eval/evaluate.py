@@ -7,7 +7,7 @@ from pathlib import Path
 from repertory.backend import Backend
 from repertory.catalogue.item import Kind
 from repertory.errors import StoreError, UsageError
-from repertory.one_shot import Repertory
+from repertory.local.one_shot import Repertory
 from repertory.search.answer import Answer
 from repertory.search.query import query_of
 from repertory.settings import Settings

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 
 from repertory.audit import Audit
-from repertory.defaults import Defaults
 from repertory.embedding.device import cores
 from repertory.keys import keys_of
+from repertory.project.defaults import Defaults
 from repertory.settings import Settings
 from repertory.usage.digest import check_webhook
 from repertory_query import problems

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from repertory.logs import CALLER
+from repertory.system.logs import CALLER
 from repertory.telemetry import spans
 from repertory.wire import V1
 from repertory_query.access.callers import Access, is_open

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 import msgspec
 
 from repertory.errors import RepertoryError
-from repertory.files import Signature, signature
-from repertory.paths import listed_path
+from repertory.project.workspace import Workspace
 from repertory.sources.configured import Catalogue, Unreadable
 from repertory.sources.discover import finds, may_find
 from repertory.sources.folder import FolderSource
 from repertory.sources.folder_memory import GRANULARITY
 from repertory.sources.source import Severity, Source, WatchedFolder
-from repertory.workspace import Workspace
+from repertory.system.files import Signature, signature
+from repertory.system.paths import listed_path
 
 SECOND = 1_000_000_000  # nanoseconds
 

@@ -19,9 +19,9 @@ from watchdog import events
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver, ObservedWatch
 
-from repertory.paths import as_listed, listed_path, real_path
 from repertory.sources.reading.walk import SKIPPED, TEMPORARY
 from repertory.sources.source import WatchedFolder
+from repertory.system.paths import as_listed, listed_path, real_path
 from repertory_watch.filesystems import mounts, silent_type
 
 # All except those for opening files and closing them unchanged, which every scan causes.

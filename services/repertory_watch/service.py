@@ -19,15 +19,15 @@ from msgspec.structs import replace
 
 from repertory.coordination.status import StatusBoard
 from repertory.errors import SourceError, StoreError
-from repertory.files import signature
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.scan import SourceResult
+from repertory.project.workspace import Indexed, Workspace
 from repertory.settings import Settings
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Source
+from repertory.system.files import signature
 from repertory.text import clean
 from repertory.watch_status import report_watch, watch_status
-from repertory.workspace import Indexed, Workspace
 from repertory_watch.configuration import Configuration, SearchedFolders, WatchedPaths
 from repertory_watch.debounce import Debounce
 from repertory_watch.events import FolderWatches

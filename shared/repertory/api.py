@@ -10,19 +10,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
-from repertory import running
 from repertory.backend import Backend
-from repertory.cancellation import waiting
 from repertory.catalogue.item import Item
-from repertory.defaults import for_server
 from repertory.errors import RepertoryError, UsageError
-from repertory.paths import real_path
-from repertory.project import located
+from repertory.project.defaults import for_server
+from repertory.project.root import located
+from repertory.remote import running
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.links import Links
 from repertory.search.query import filter_of, query_of, texts_of
 from repertory.settings import load
+from repertory.system.cancellation import waiting
+from repertory.system.paths import real_path
 from repertory.text import cut
 from repertory.values import Values
 from repertory.watch_status import SourceState
@@ -79,7 +79,7 @@ def open_directory(directory: str | Path | None = None, **options: Unpack[Option
     Raises:
         UsageError: The directory or a setting does not exist, or a setting is invalid.
     """
-    from repertory.one_shot import Repertory  # noqa: PLC0415 - not needed to ask a server
+    from repertory.local.one_shot import Repertory  # noqa: PLC0415 - not needed to ask a server
 
     where = _absolute(directory or ".")
     if not os.path.isdir(where):  # noqa: PTH112 - False also if a link may not be followed

@@ -19,11 +19,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from repertory.background_writer import BackgroundWriter
 from repertory.data_directory import AUDIT
-from repertory.files import PRIVATE, make_private
-from repertory.paths import expanded
 from repertory.settings import Settings
+from repertory.system.background_writer import BackgroundWriter
+from repertory.system.files import PRIVATE, make_private
+from repertory.system.paths import expanded
 from repertory.text import cut, one_line
 
 FILE = "audit.jsonl"

@@ -32,7 +32,6 @@ from repertory.embedding.digests import state_name
 from repertory.embedding.model_files import SOURCE, WEIGHTS, Format, source_of
 from repertory.embedding.packages import installed_weights
 from repertory.errors import StoreBusyError, StoreError
-from repertory.files import PRIVATE, UNFINISHED, is_gone, read_json, size_on_disk
 from repertory.index.edge import EdgeStore
 from repertory.indexing.collection_names import (
     alias_parts,
@@ -42,10 +41,11 @@ from repertory.indexing.collection_names import (
     sandbox_key,
     sandbox_of,
 )
-from repertory.running import lock_of, note_path
+from repertory.project.workspace import SHOWN, Indexed, directory_key, owners
+from repertory.remote.running import lock_of, note_path
 from repertory.sources.fetched.content import LOCK
 from repertory.sources.fetched.users import USERS, used, users_gone
-from repertory.workspace import SHOWN, Indexed, directory_key, owners
+from repertory.system.files import PRIVATE, UNFINISHED, is_gone, read_json, size_on_disk
 
 GRACE_S = 60.0  # newer files are kept: another process may be about to use them
 

@@ -23,12 +23,12 @@ from repertory.errors import WeightsUnavailableError
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import VectorStore
 from repertory.live_search.live import LiveSearch
-from repertory.progress import Download, Progress
+from repertory.project.workspace import Workspace
 from repertory.search.calibration import calibrate
 from repertory.settings import Settings
 from repertory.shared_objects import SharedObjects
+from repertory.system.progress import Download, Progress
 from repertory.watch_status import watch_status
-from repertory.workspace import Workspace
 
 if TYPE_CHECKING:  # a search imports none of these
     from repertory.index.cache import VectorCache

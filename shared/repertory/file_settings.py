@@ -14,12 +14,12 @@ from repertory.catalogue.policies import rules as rules_of
 from repertory.catalogue.policy import Rule, is_bounded
 from repertory.embedding.models import known
 from repertory.errors import ConfigurationError
-from repertory.paths import real_path
 from repertory.sources.entry import check_paths, path_of
 from repertory.sources.reading import toml
 from repertory.sources.registry import fetches
+from repertory.system.paths import real_path
+from repertory.system.untrusted_files import read_within
 from repertory.trust import TrustStore, digest_of
-from repertory.untrusted_files import read_within
 from repertory.values import PATHS, RENAMED, SETTINGS
 
 MAX_FILE_SIZE = 1 << 20  # bytes

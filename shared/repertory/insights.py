@@ -4,7 +4,7 @@ import time
 
 from msgspec.structs import replace
 
-from repertory.local import Local
+from repertory.local.backend import Local
 from repertory.search.query import Query
 from repertory.usage.labels import unanswered
 from repertory.usage.report import report

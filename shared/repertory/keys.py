@@ -19,12 +19,12 @@ import msgspec
 
 from repertory.data_directory import KEYS, TEAM_KEYS
 from repertory.errors import ConfigurationError, UsageError
-from repertory.files import changing, is_gone, signature_of, write_atomically
 from repertory.groups import check_name, checked
-from repertory.paths import expanded
+from repertory.project.workspace import directory_key
 from repertory.settings import Settings
+from repertory.system.files import changing, is_gone, signature_of, write_atomically
+from repertory.system.paths import expanded
 from repertory.text import is_same_secret
-from repertory.workspace import directory_key
 
 PREFIX = "rpt_"  # makes a leaked token recognisable
 MAX_KEYS = 1_000

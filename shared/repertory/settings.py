@@ -18,9 +18,9 @@ from repertory.catalogue.policy import Rule
 from repertory.data_directory import TRUSTED
 from repertory.errors import ConfigurationError
 from repertory.file_settings import Added, read_file
-from repertory.files import is_there
-from repertory.paths import expanded
 from repertory.sources.entry import path_of
+from repertory.system.files import is_there
+from repertory.system.paths import expanded
 from repertory.text import is_unicode
 from repertory.trust import TrustStore
 from repertory.values import RENAMED, SETTINGS, Values, variables_of
@@ -123,7 +123,7 @@ def load(
         flags: The values of the command line by field, None for those not given; ``config`` names
             a configuration file, ``mcp_config`` is a list of MCP configurations.
         directory: The project's directory, whose ``repertory.toml`` is read; see
-            ``repertory.project``.
+            ``repertory.project.root``.
         environment: The environment; None for this process's own.
 
     Raises:

@@ -19,16 +19,16 @@ from msgspec import Meta
 from repertory.catalogue.item import Item
 from repertory.catalogue.skill_format import SKILL_FILES
 from repertory.errors import UnknownItemError
-from repertory.files import identity
-from repertory.paths import UnfitFileError, real_path
 from repertory.project_search.private import has_secrets, is_private
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import text_field
 from repertory.sources.reading.files import FILE_LIMIT, read_text, text_of
 from repertory.sources.reading.markdown import described
 from repertory.sources.reading.walk import MAX_DEPTH, SKIPPED, TEMPORARY
+from repertory.system.files import identity
+from repertory.system.paths import UnfitFileError, real_path
+from repertory.system.untrusted_files import OpenFolder
 from repertory.text import is_clean
-from repertory.untrusted_files import OpenFolder
 
 MAX_FILES = 512  # per skill, including its SKILL.md; the specification sets this and MAX_SIZE
 MAX_SIZE = 1 << 24  # bytes of all files of a skill

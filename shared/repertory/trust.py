@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from repertory.errors import UsageError
-from repertory.files import changing, json_bytes, write_atomically
-from repertory.paths import real_path
-from repertory.untrusted_files import read_bytes
+from repertory.system.files import changing, json_bytes, write_atomically
+from repertory.system.paths import real_path
+from repertory.system.untrusted_files import read_bytes
 
 Digests = Mapping[str, str]  # SHA-256 in hex, by the file's key
 DigestOf = Callable[[Path, bytes], str]  # the digest of the used part of a file

@@ -13,7 +13,6 @@ import pytest
 
 from repertory.backend import Backend
 from repertory.catalogue.item import Item, Kind
-from repertory.client import Client
 from repertory.errors import (
     ArgumentsError,
     CallsOffError,
@@ -22,8 +21,9 @@ from repertory.errors import (
     UsageError,
 )
 from repertory.index.vectors import Filter
-from repertory.one_shot import Repertory
+from repertory.local.one_shot import Repertory
 from repertory.project_search.query import ProjectQuery
+from repertory.remote.client import Client
 from repertory.search.links import Links
 from repertory.search.query import Query
 from repertory_embedded.failover import Failover

@@ -25,7 +25,7 @@ from repertory.embedding import load as loading
 from repertory.embedding.load import load_engine
 from repertory.embedding.models import DEFAULT, known
 from repertory.errors import ModelError
-from repertory.one_shot import Repertory
+from repertory.local.one_shot import Repertory
 from repertory.search.query import query_of
 from repertory.settings import load
 from repertory.stats import Run

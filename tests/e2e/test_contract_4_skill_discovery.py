@@ -13,13 +13,13 @@ from urllib.request import Request
 
 import pytest
 
-from repertory.client import Client
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.load import load_engine
 from repertory.errors import StoreError
 from repertory.functions.table import FUNCTIONS
-from repertory.local import Local
-from repertory.one_shot import Repertory
+from repertory.local.backend import Local
+from repertory.local.one_shot import Repertory
+from repertory.remote.client import Client
 from repertory.settings import load
 from repertory.skill_discovery import (
     SkillDiscoveryIndex,

@@ -20,7 +20,7 @@ from mcp_types import CallToolResult, TextContent
 import repertory
 from repertory.api import Options, Session
 from repertory.errors import UsageError
-from repertory.one_shot import Repertory
+from repertory.local.one_shot import Repertory
 from repertory.project_search.query import ProjectQuery
 from repertory.settings import load
 from tests.support.builders import write

@@ -17,8 +17,6 @@ from typing import Any, cast
 import pytest
 
 import repertory
-from repertory import running
-from repertory.cancellation import when_given_up
 from repertory.catalogue.item import Kind
 from repertory.errors import (
     CallsOffError,
@@ -27,8 +25,10 @@ from repertory.errors import (
     UnknownItemError,
     UsageError,
 )
+from repertory.remote import running
 from repertory.search.links import Links
 from repertory.settings import load
+from repertory.system.cancellation import when_given_up
 from tests.support.command_line import Cli, make_project
 from tests.support.mcp_servers import SERVERS
 from tests.support.query_service import MODEL

@@ -8,7 +8,7 @@ from mcp_types import TextResourceContents
 
 from repertory.errors import UnknownItemError
 from repertory.index.vectors import Filter
-from repertory.one_shot import Repertory
+from repertory.local.one_shot import Repertory
 from repertory.search.query import Query
 from repertory.sources.tools import takes
 from repertory.typescript.selection import select_tools

@@ -19,7 +19,6 @@ import pytest
 from repertory.calling import servers, sessions
 from repertory.calling.calls import Calls
 from repertory.calling.sessions import Sessions
-from repertory.cancellation import waiting
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import (
     ArgumentsError,
@@ -29,12 +28,13 @@ from repertory.errors import (
     RepertoryError,
     UsageError,
 )
+from repertory.project.workspace import Workspace
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
 from repertory.sources.mcp import traffic
 from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.tools import tool_items
-from repertory.workspace import Workspace
+from repertory.system.cancellation import waiting
 from tests.support.builders import tool
 from tests.support.mcp_servers import SERVERS, started
 from tests.support.ports import free_port

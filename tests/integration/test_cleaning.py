@@ -12,14 +12,14 @@ from repertory.backup.work_folder import LOCK, PREFIX
 from repertory.cleaning import GRACE_S, Kind, Unused, find, remove
 from repertory.embedding.digests import state_name
 from repertory.embedding.model_files import WEIGHTS, Format
-from repertory.files import write_atomically
 from repertory.index.edge import EdgeStore
 from repertory.indexing.collection_names import sandbox_key, sandbox_of
-from repertory.one_shot import Repertory
-from repertory.running import announce, lock_of, the_only_server
+from repertory.local.one_shot import Repertory
+from repertory.remote.running import announce, lock_of, the_only_server
 from repertory.search.query import Query
 from repertory.settings import Settings
 from repertory.stats import Stats
+from repertory.system.files import write_atomically
 from tests.support.builders import write
 from tests.support.query_service import settings_of
 

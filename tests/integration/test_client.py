@@ -10,11 +10,7 @@ from threading import Event, Timer
 
 import pytest
 
-from repertory import client as module
-from repertory import remote
-from repertory.cancellation import waiting
 from repertory.catalogue.item import Kind
-from repertory.client import Client
 from repertory.coordination.failures import Failure
 from repertory.errors import (
     ArgumentsError,
@@ -29,8 +25,12 @@ from repertory.errors import (
 )
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import Filter
+from repertory.remote import client as module
+from repertory.remote import requests as remote
+from repertory.remote.client import Client
+from repertory.remote.server_identity import HEADER, proof_of
 from repertory.search.query import Query
-from repertory.server_identity import HEADER, proof_of
+from repertory.system.cancellation import waiting
 from repertory.values import Weights
 from tests.support.builders import write_skill
 from tests.support.http_stub import serving

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from repertory.one_shot import Repertory
+from repertory.local.one_shot import Repertory
 from repertory.search.explain import explain
 from repertory.search.query import Query
 from tests.support.builders import write, write_skill

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 import qdrant_edge as engine
 
-from repertory import python_process
 from repertory.errors import StoreBusyError, StoreError
 from repertory.index import edge_collection, edge_files, edge_graph, edge_shard, layout
 from repertory.index.edge import EdgeStore
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.vectors import NO_FILTER, Filter
+from repertory.system import python_process
 from repertory_embedded import graphs
 from repertory_embedded.graphs import building_graphs
 from tests.support.points import DIMENSION, direction, item_of, point

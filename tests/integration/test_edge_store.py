@@ -26,7 +26,7 @@ from repertory.index.edge_errors import translated
 from repertory.index.edge_files import ROOM
 from repertory.index.edge_shard import OpenShard, make_shard
 from repertory.index.lock import OWN_S, StoreLock
-from repertory.running import claimed
+from repertory.remote.running import claimed
 from tests.support.points import DIMENSION, direction, item_of, point
 from tests.support.waiting import until
 

@@ -19,20 +19,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from repertory import one_shot, update
 from repertory.catalogue.policy import Policy
 from repertory.compose import Parts
 from repertory.embedding.engine import Vectors
 from repertory.embedding.load import load_engine
 from repertory.errors import ModelError, SourceError, UnknownItemError
-from repertory.freshness import Freshness
 from repertory.index.edge_files import ROOM
 from repertory.index.vectors import Filter
 from repertory.indexing import job, keyword_feed, pace
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.scan import ScanResult, scan_source
+from repertory.local import one_shot, update
+from repertory.local.one_shot import Repertory
+from repertory.local.update import BATCH_SIZE, Stopwatch, Update
 from repertory.notices import about_first_index
-from repertory.one_shot import Repertory
+from repertory.project.freshness import Freshness
 from repertory.search.query import Query
 from repertory.sources import folder_memory
 from repertory.sources.folder import FolderSource
@@ -40,7 +41,6 @@ from repertory.sources.openapi.source import FetchedOpenApi
 from repertory.sources.reading.files import Found
 from repertory.sources.registry import build
 from repertory.sources.source import Source
-from repertory.update import BATCH_SIZE, Stopwatch, Update
 from repertory.watch_status import report_watch, watch_status
 from repertory_embedded.server import running
 from tests.support.builders import write, write_shop, write_skill
@@ -712,7 +712,7 @@ def test_an_unchanged_project_is_not_compared_again(project: Path) -> None:
     code = """
         import sys
         from pathlib import Path
-        from repertory.one_shot import Repertory
+        from repertory.local.one_shot import Repertory
         from repertory.search.query import Query
         from repertory.settings import load
         project = Path(sys.argv[1])
@@ -726,8 +726,12 @@ def test_an_unchanged_project_is_not_compared_again(project: Path) -> None:
     done = subprocess.run(command, capture_output=True, check=True, text=True)
     loaded = set(done.stdout.split())
 
-    assert "repertory.freshness" in loaded
-    assert not loaded & {"repertory.update", "repertory.sources.folder", "repertory.indexing.run"}
+    assert "repertory.project.freshness" in loaded
+    assert not loaded & {
+        "repertory.local.update",
+        "repertory.sources.folder",
+        "repertory.indexing.run",
+    }
 
 
 def test_an_edit_before_an_upgrade_is_not_lost(project: Path) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from repertory.cancellation import checkpoint
 from repertory.coordination.claims import MemoryClaims, RedisClaims
 from repertory.coordination.ports import in_process
 from repertory.coordination.redis_server import RedisServer
@@ -26,6 +25,7 @@ from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.job import Job, QueueName, jobs
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.indexing.maintenance import MAX_PAUSE_S, PAUSE_S
+from repertory.system.cancellation import checkpoint
 from repertory.values import NAMESPACE
 from tests.support.builders import coordination, skill, words_writer
 from tests.support.redis_server import RedisProcess

@@ -13,6 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from repertory.errors import SourceError
+from repertory.project.workspace import Workspace
 from repertory.settings import load
 from repertory.sources.fetched import servers, urls
 from repertory.sources.fetched.content import Content
@@ -22,7 +23,6 @@ from repertory.sources.marketplace.listing import Plugin, read_listing
 from repertory.sources.marketplace.plugin import PluginCollector
 from repertory.sources.registry import contained
 from repertory.sources.source import Source
-from repertory.workspace import Workspace
 from tests.support.builders import write
 from tests.support.elsewhere import (
     SKILL,

@@ -25,8 +25,8 @@ from mcp_types import (
 from starlette.testclient import TestClient
 
 from repertory.backend import Backend
-from repertory.client import Client as HttpClient
 from repertory.keys import Keys, Scope
+from repertory.remote.client import Client as HttpClient
 from repertory.text import cut, one_line
 from repertory.values import Values
 from repertory_query.backend.pool import Work

@@ -26,7 +26,6 @@ from repertory.calling.http.client import (
     Requests,
 )
 from repertory.calling.result import CallResult
-from repertory.cancellation import waiting
 from repertory.catalogue.item import Item
 from repertory.errors import (
     ArgumentsError,
@@ -37,12 +36,13 @@ from repertory.errors import (
     SourceError,
     UsageError,
 )
+from repertory.project.workspace import Workspace
 from repertory.settings import load
 from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.operation import Operation, operation_of
 from repertory.sources.registry import build
 from repertory.sources.source import Source
-from repertory.workspace import Workspace
+from repertory.system.cancellation import waiting
 from tests.support.builders import write
 from tests.support.waiting import until
 from tests.support.web_api import SECRET, listening, pets

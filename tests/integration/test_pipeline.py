@@ -41,12 +41,12 @@ from repertory.index.lock import StoreLock
 from repertory.index.vectors import Filter
 from repertory.indexing.ledgers import Ledgers
 from repertory.indexing.writer import Writer
-from repertory.one_shot import INDEX_LOCK_TIMEOUT_S, LOCK_TIMEOUT_S, Repertory
-from repertory.progress import no_progress
+from repertory.local.one_shot import INDEX_LOCK_TIMEOUT_S, LOCK_TIMEOUT_S, Repertory
+from repertory.local.update import TAKEN_TIMEOUT_S
 from repertory.search.answer import Mode
 from repertory.search.query import Query
 from repertory.stats import Run
-from repertory.update import TAKEN_TIMEOUT_S
+from repertory.system.progress import no_progress
 from tests.support.builders import write, write_shop, write_skill
 from tests.support.keyword_search import content
 from tests.support.model_folders import write_model
@@ -423,7 +423,7 @@ def test_searches_use_keywords_while_another_process_holds_the_store(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer names that process; indexing is an error after its timeout."""
-    monkeypatch.setattr("repertory.one_shot.INDEX_LOCK_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("repertory.local.one_shot.INDEX_LOCK_TIMEOUT_S", 0.1)
     collection = index(project).stats.collection
     holder = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(HOLD), str(project.parent / "data"), collection],
@@ -464,7 +464,7 @@ def test_indexing_waits_longer_for_the_store_than_a_search(
         holder.close()
 
     monkeypatch.setattr(StoreLock, "__init__", taking)
-    monkeypatch.setattr("repertory.one_shot.LOCK_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("repertory.local.one_shot.LOCK_TIMEOUT_S", 0.0)
     searching = threading.Thread(target=release)
     searching.start()
     try:
@@ -537,8 +537,8 @@ def test_a_search_recovers_when_the_store_is_free_again(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No restart is needed: only answers during the lock are degraded."""
-    monkeypatch.setattr("repertory.one_shot.REFRESH_INTERVAL_S", 0.0)
-    monkeypatch.setattr("repertory.one_shot.LOCK_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("repertory.local.one_shot.REFRESH_INTERVAL_S", 0.0)
+    monkeypatch.setattr("repertory.local.one_shot.LOCK_TIMEOUT_S", 0.0)
     name = index(project).stats.collection
     holder = EdgeStore(project.parent / "data").open(name)
     with Repertory(settings_of(project), project) as repertory:
@@ -584,7 +584,7 @@ def test_a_directory_with_an_invalid_name_is_reported(tmp_path: Path) -> None:
 LOADED = """
     import sys
     from pathlib import Path
-    from repertory.one_shot import Repertory
+    from repertory.local.one_shot import Repertory
     from repertory.search.query import Query
     from repertory.settings import load
     project = Path(sys.argv[1])
@@ -614,7 +614,7 @@ def test_a_search_imports_only_what_it_needs(project: Path) -> None:
 RUN = """
     import sys
     from pathlib import Path
-    from repertory.one_shot import Repertory
+    from repertory.local.one_shot import Repertory
     from repertory.settings import load
     project = Path(sys.argv[1])
     given = {"data_dir": str(project.parent / "data"), "model": sys.argv[2]}

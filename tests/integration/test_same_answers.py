@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 import repertory
-from repertory.client import Client
+from repertory.remote.client import Client
 from repertory.search.answer import Answer
 from repertory.search.query import Query
 from tests.support.command_line import Cli

@@ -20,10 +20,10 @@ from repertory.index.edge import EdgeStore
 from repertory.index.qdrant import QdrantStore
 from repertory.index.vectors import VectorStore
 from repertory.indexing.collection_names import configuration_of, model_slug
-from repertory.one_shot import Repertory
-from repertory.progress import no_progress
+from repertory.local.one_shot import Repertory
 from repertory.skill_vectors import vectors
 from repertory.skill_vectors.vectors import SkillVectors
+from repertory.system.progress import no_progress
 from tests.support.query_service import MODEL, RunningService, settings_of
 from tests.support.skill_files import ADD, AREA, AREA_FILE, VOLUME, VOLUME_FILE, make_library, write
 from tests.support.waiting import until

@@ -8,13 +8,13 @@ from typing import cast
 
 import pytest
 
-from repertory import running
-from repertory.client import Client
 from repertory.errors import StoreBusyError
 from repertory.index.edge import EdgeStore
 from repertory.index.lock import StoreLock
-from repertory.one_shot import Repertory
-from repertory.remote import RemoteServer
+from repertory.local.one_shot import Repertory
+from repertory.remote import running
+from repertory.remote.client import Client
+from repertory.remote.requests import RemoteServer
 from repertory.search.query import Query
 from repertory_admin.commands import index
 from repertory_admin.progress import Bars
@@ -31,7 +31,7 @@ def test_a_server_that_takes_the_index_after_the_lookup_answers(
 ) -> None:
     """The command looked for a server too early; if there is still none, the index is busy."""
     for name in ("LOCK_TIMEOUT_S", "INDEX_LOCK_TIMEOUT_S"):
-        monkeypatch.setattr(f"repertory.one_shot.{name}", 0.0)
+        monkeypatch.setattr(f"repertory.local.one_shot.{name}", 0.0)
     project = write_shop(tmp_path / "project")
     settings = settings_of(project)
     with Repertory(settings, project) as repertory:
@@ -55,7 +55,7 @@ def test_index_is_left_to_a_server_that_takes_the_index_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It has what the command has indexed, and indexes the rest; without it, the index is busy."""
-    monkeypatch.setattr("repertory.one_shot.INDEX_LOCK_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("repertory.local.one_shot.INDEX_LOCK_TIMEOUT_S", 0.0)
     project = write_shop(tmp_path / "project")
     settings = settings_of(project)
     with Repertory(settings, project) as repertory:

@@ -22,8 +22,8 @@ from repertory.index.keywords.snapshot import unpack
 from repertory.index.qdrant import QdrantStore
 from repertory.indexing.celery_queue import QUEUES, redis_key
 from repertory.indexing.scan import scan_source
+from repertory.project.workspace import Workspace
 from repertory.settings import load
-from repertory.workspace import Workspace
 from tests.support.mcp_sessions import called, text_of
 from tests.support.model_folders import write_model
 from tests.support.team import Team

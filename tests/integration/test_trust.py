@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from repertory.errors import ConfigurationError
-from repertory.one_shot import Repertory
+from repertory.local.one_shot import Repertory
 from repertory.settings import load
 from repertory.sources.registry import digest_to_trust
 from tests.support.query_service import MODEL

@@ -19,10 +19,10 @@ from watchdog.observers import inotify, inotify_c
 from watchdog.observers.api import EventQueue, ObservedWatch
 
 from repertory.indexing.scan import ScanResult
+from repertory.project.workspace import Workspace
 from repertory.settings import load
 from repertory.sources.folder import MAX_SCANS, FolderSource
 from repertory.sources.source import Scan, WatchedFolder
-from repertory.workspace import Workspace
 from repertory_watch import events, filesystems, service, tasks
 from repertory_watch.configuration import Configuration, reload
 from repertory_watch.service import SCAN_CONCURRENCY

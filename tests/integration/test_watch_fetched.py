@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from repertory.project.workspace import Workspace
 from repertory.settings import load
 from repertory.sources.fetched import folders
-from repertory.workspace import Workspace
 from tests.support.builders import write
 from tests.support.elsewhere import SKILL, Repository
 from tests.support.watching import Watching

@@ -20,10 +20,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from repertory.addresses import Address
 from repertory.sources.fetched import urls
 from repertory.sources.registry import build
 from repertory.sources.source import Source
+from repertory.system.addresses import Address
 from tests.support.builders import write
 from tests.support.http_stub import serving
 from tests.support.ports import free_port

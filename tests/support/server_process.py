@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 import msgspec
 
-from repertory.running import Note
+from repertory.remote.running import Note
 from tests.support.command_line import Cli
 from tests.support.forked import Forked
 from tests.support.query_service import bearer

@@ -16,11 +16,11 @@ from repertory.index.edge import EdgeStore
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.scan import ChangeResult, ScanResult
+from repertory.project.workspace import Workspace
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
 from repertory.values import NAMESPACE
 from repertory.watch_status import WatchStatus
-from repertory.workspace import Workspace
 from repertory_watch.service import WatchService
 from tests.support.builders import indexed_ids, words_writer
 from tests.support.waiting import TIMEOUT_S

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from repertory.catalogue import views
 views.RECIPE += int(sys.argv[2])
-from repertory import logs
+from repertory.system import logs
 from repertory.indexing import celery_queue
 celery_queue.LEASE_S = float(sys.argv[1])
 celery_queue.RESTORE_INTERVAL_S = min(1.0, celery_queue.LEASE_S)

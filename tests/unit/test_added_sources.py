@@ -10,14 +10,14 @@ import pytest
 from typing_extensions import override
 
 from repertory.errors import ConfigurationError, SourceError, UsageError
+from repertory.project.trust_requests import trust_request
+from repertory.project.workspace import Workspace
 from repertory.settings import Settings, load
 from repertory.sources import adding
 from repertory.sources.adding import Address, recognise
 from repertory.sources.fetched.urls import masked, shown
 from repertory.sources.registry import build
 from repertory.sources.source import Source
-from repertory.trust_requests import trust_request
-from repertory.workspace import Workspace
 from repertory_admin import fetched_sources
 from repertory_admin.commands import add
 from tests.support.builders import write

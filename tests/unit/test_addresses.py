@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from repertory.addresses import is_confidential, is_this_machine
 from repertory.errors import ConfigurationError, SourceError
 from repertory.sources.mcp.oauth import check_address
 from repertory.sources.mcp_registry.bundle import unpacked
 from repertory.sources.mcp_registry.document import Package
+from repertory.system.addresses import is_confidential, is_this_machine
 from repertory.usage.digest import check_webhook
 from repertory_query.sign_in.failures import ProviderError
 from repertory_query.sign_in.provider import Provider

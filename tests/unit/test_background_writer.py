@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from repertory.background_writer import BackgroundWriter
+from repertory.system.background_writer import BackgroundWriter
 
 
 class Disk:

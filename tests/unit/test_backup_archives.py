@@ -38,7 +38,7 @@ from repertory.errors import (
     StoreError,
     UsageError,
 )
-from repertory.running import announce, the_only_server
+from repertory.remote.running import announce, the_only_server
 from repertory.settings import load
 from tests.support.builders import write
 from tests.support.points import direction, point

@@ -17,8 +17,8 @@ from repertory.catalogue.item import Kind
 from repertory.embedding.models import Model
 from repertory.index.cache import SqliteVectorCache
 from repertory.indexing.scan import scan_source
+from repertory.project.workspace import Workspace
 from repertory.settings import load
-from repertory.workspace import Workspace
 from tests.support.builders import write
 
 ITEMS = 400

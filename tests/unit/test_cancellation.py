@@ -12,12 +12,12 @@ import pytest
 
 from repertory.calling.http.client import Requests
 from repertory.calling.sessions import Sessions
-from repertory.cancellation import leave_lookups
 from repertory.errors import CallError, SourceError
 from repertory.sources.mcp.client import list_tools
 from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.operation import Operation
+from repertory.system.cancellation import leave_lookups
 
 HOST = "http://slow.example"
 SERVER = ServerConfig(name="slow", transport=Transport.HTTP, url=f"{HOST}/mcp", timeout=0.3)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from repertory import certificates
+from repertory.system import certificates
 
 
 @pytest.fixture(autouse=True)

@@ -10,12 +10,12 @@ from repertory.backup.create import create
 from repertory.backup.restore import check
 from repertory.compose import Parts
 from repertory.errors import ConfigurationError, StoreError
-from repertory.files import write_atomically
 from repertory.keys import keys_of
-from repertory.project import located
+from repertory.project.root import located
+from repertory.remote.running import notes
 from repertory.review.store import ReviewStore
-from repertory.running import notes
 from repertory.settings import Settings, load
+from repertory.system.files import write_atomically
 from repertory.usage.store import UsageStore
 from repertory_admin.checks.data import data_directory
 from repertory_admin.checks.finding import State

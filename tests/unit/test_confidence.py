@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item
-from repertory.index.keywords.background import is_known, rarity
+from repertory.index.keywords.background import rarity
 from repertory.index.keywords.tokens import term_of
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates
@@ -214,6 +214,7 @@ def test_a_single_word_of_a_body_exceeds_the_default_threshold(word: str) -> Non
 
 
 def test_common_words_of_a_body_say_little_together() -> None:
+    """Most long texts have two common words somewhere."""
     assert rarity(term_of("result")) + rarity(term_of("choose")) < 1
     item = skill("maker", "Makes things", "Choose the result.")
     assert least_confidence("choose result", item) < 0.01

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from repertory.database import Database
 from repertory.errors import StoreError
+from repertory.system.database import Database
 
 
 def test_a_full_disk_is_no_reason_to_remove_the_file(tmp_path: Path) -> None:

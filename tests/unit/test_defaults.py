@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from repertory import defaults
-from repertory.defaults import Defaults, for_server
+from repertory.project import defaults
+from repertory.project.defaults import Defaults, for_server
 from repertory.settings import load
 from repertory.values import MAX_LIMIT
 

@@ -14,13 +14,13 @@ from tokenizers.models import Unigram
 from tokenizers.pre_tokenizers import Metaspace
 from tokenizers.processors import TemplateProcessing
 
-from repertory.cancellation import until
 from repertory.embedding.model_files import Format
 from repertory.embedding.models import BGE_QUERY_PREFIX, BGE_SMALL, MULTILINGUAL, known
 from repertory.embedding.onnx import OnnxEngine, _batches
 from repertory.embedding.session import Session
 from repertory.embedding.weights import WeightFiles, resolve
 from repertory.errors import ModelError
+from repertory.system.cancellation import until
 from tests.support.model_folders import WORDS, write_model
 
 

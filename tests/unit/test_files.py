@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from repertory import configuration_file
 from repertory.errors import StoreError
-from repertory.files import (
+from repertory.keys import Keys, Scope
+from repertory.project import configuration_file
+from repertory.system.files import (
     UNFINISHED,
     changing,
     half_of,
@@ -18,7 +19,6 @@ from repertory.files import (
     unwritable,
     write_atomically,
 )
-from repertory.keys import Keys, Scope
 from repertory.trust import TrustStore
 
 

@@ -8,18 +8,18 @@ import pytest
 
 from repertory.api import open_directory
 from repertory.catalogue.item import Item
-from repertory.configuration_file import becomes_trusted, rewrite
 from repertory.errors import ConfigurationError, SourceError, UsageError
-from repertory.paths import lies_in
+from repertory.project.configuration_file import becomes_trusted, rewrite
+from repertory.project.trust_requests import defined_by, trust_request
+from repertory.project.workspace import Workspace
 from repertory.settings import Settings, load
 from repertory.sources import configured
 from repertory.sources.adding import Address
 from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
 from repertory.sources.source import Source, Trust
+from repertory.system.paths import lies_in
 from repertory.trust import digest_now
-from repertory.trust_requests import defined_by, trust_request
-from repertory.workspace import Workspace
 from repertory_watch.configuration import Configuration, reload
 from tests.support.builders import write
 from tests.support.links import close

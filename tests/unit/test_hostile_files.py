@@ -18,11 +18,9 @@ from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-from repertory import untrusted_files
 from repertory.catalogue.views import split_at_headings
 from repertory.errors import BEGINNING, END, ConfigurationError, SourceError, UnknownItemError
 from repertory.file_settings import MAX_FILE_SIZE
-from repertory.paths import UnfitFileError, followed, lies_in
 from repertory.settings import load
 from repertory.skill_files import content_of, files_of
 from repertory.sources.corpus import Corpus
@@ -39,15 +37,17 @@ from repertory.sources.reading.markdown import first_heading, first_paragraph
 from repertory.sources.reading.walk import Walk
 from repertory.sources.skill_folders import SkillFolders
 from repertory.sources.source import Severity
-from repertory.text import clean
-from repertory.trust import TrustStore
-from repertory.untrusted_files import (
+from repertory.system import untrusted_files
+from repertory.system.paths import UnfitFileError, followed, lies_in
+from repertory.system.untrusted_files import (
     OpenFolder,
     read_beginning,
     read_bytes,
     read_inside,
     read_within,
 )
+from repertory.text import clean
+from repertory.trust import TrustStore
 from tests.support.builders import write
 from tests.support.growth import grows_too_fast
 

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from repertory.errors import ConfigurationError, StoreError, UsageError
-from repertory.files import changing
 from repertory.keys import Key, Keys, Scope, keys_of
 from repertory.settings import load
+from repertory.system.files import changing
 from tests.support.at_once import answers_at_once
 from tests.support.builders import write
 
@@ -156,7 +156,7 @@ def test_no_change_overtakes_another(path: Path, monkeypatch: pytest.MonkeyPatch
     keys = Keys(path)
     keys.create("ci", Scope.READ)
     before = path.read_bytes()
-    monkeypatch.setattr("repertory.files.LOCK_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("repertory.system.files.LOCK_TIMEOUT_S", 0.01)
     changes = (lambda: keys.create("new", Scope.READ), lambda: keys.revoke("ci"), keys.reset)
     for change in changes:
         with changing(path), pytest.raises(StoreError, match="Another process is changing"):

@@ -114,7 +114,7 @@ EXAMPLES = {
     "repertory.cleaning._NOTE": ["0123456789abcdef.json"],
     "repertory.cleaning._OLD_RECORD": ["0123456789abcdef.seen"],
     "repertory.embedding.description._BGE_ENGLISH": ["bge-small-en x"],
-    "repertory.files.UNFINISHED": [".a.0123456789abcdef.tmp"],
+    "repertory.system.files.UNFINISHED": [".a.0123456789abcdef.tmp"],
     "repertory.formats.signatures._NAME": ["关键词"],
     "repertory.formats.skill_text._ESCAPED": ["a\u2028b"],
     "repertory.formats.skill_text._PLAIN": ["Rotate keys, (all) of them/it's."],
@@ -152,7 +152,7 @@ EXAMPLES = {
     "repertory.index.keywords.tokens._SEPARATORS": ["a-._b"],
     "repertory.index.keywords.tokens._UNSPACED": ["a\u4e2d\u6587b"],
     "repertory.index.layout._NAME": ["a.b-c_d"],
-    "repertory.memory._MAPPING": [
+    "repertory.system.memory._MAPPING": [
         "1f-2f r-xp 00 fd:01 12   /lib/a\nSize: 1 kB\nAnonymous:   12 kB",
     ],
     "repertory.project_search.ignored._EXCLUDES_FILE": [
@@ -331,7 +331,7 @@ EXAMPLES = {
     "repertory.functions.function [^a-zA-Z0-9_-]": ["Vector.SearchSkills"],
     r"repertory.index.qdrant_connection \d+": ["1.22.3"],
     r"repertory.indexing.collection_names -r(\d+)_g\d+$": ["a-r12_g34"],
-    r"repertory.running ^http://(localhost|\[::1\])(?=[:/]|$)": ["http://localhost:80/"],
+    r"repertory.remote.running ^http://(localhost|\[::1\])(?=[:/]|$)": ["http://localhost:80/"],
     r"repertory.indexing.collection_names _g(\d+)$": ["a_g12"],
     "repertory.search.lookup __|/": ["a__b/c"],
     r"repertory.skill_vectors.parts #{1,2}\s": ["## a"],

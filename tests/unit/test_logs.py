@@ -4,7 +4,7 @@ import json
 import logging
 import sys
 
-from repertory.logs import JsonLines, PlainLines
+from repertory.system.logs import JsonLines, PlainLines
 
 
 def test_a_line_contains_an_event_and_its_fields() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from repertory.memory import drop_pages, return_memory_early, trim
+from repertory.system.memory import drop_pages, return_memory_early, trim
 
 SIZE = 64 * mmap.PAGESIZE
 
@@ -60,7 +60,7 @@ def test_the_allocator_can_be_set_on_every_system() -> None:
 
 KEPT = """
 import gc, weakref
-from repertory.memory import exempt_existing_objects
+from repertory.system.memory import exempt_existing_objects
 class Node: pass
 exempt_existing_objects()
 looked_at = len(gc.get_objects())

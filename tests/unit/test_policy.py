@@ -11,6 +11,7 @@ from repertory.catalogue.policy import MAX_AUTHOR_BOOST, Policy, Rule, apply_rul
 from repertory.errors import ConfigurationError
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.scan import scan_source
+from repertory.project.workspace import Workspace
 from repertory.settings import load
 from repertory.sources.configured import Catalogue
 from repertory.sources.documents import Documents
@@ -19,7 +20,6 @@ from repertory.sources.python_skills import PythonSkills
 from repertory.sources.reading.policy import authored
 from repertory.sources.skill_folders import SkillFolders
 from repertory.sources.source import Source
-from repertory.workspace import Workspace
 from tests.support.builders import write
 from tests.support.scans import latest_scans
 

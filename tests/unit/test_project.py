@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from repertory.errors import ConfigurationError
-from repertory.project import Marker, Project, located, project_of
+from repertory.project.root import Marker, Project, located, project_of
+from repertory.project.workspace import Indexed, Workspace
 from repertory.settings import load
-from repertory.workspace import Indexed, Workspace
 
 
 @pytest.fixture(autouse=True)

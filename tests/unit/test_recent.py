@@ -1,7 +1,7 @@
 """A process's recent searches, and its counts by caller for a bounded number of names."""
 
-from repertory.logs import CALLER
 from repertory.search.answer import Answer, Mode
+from repertory.system.logs import CALLER
 from repertory_query.records.recent import MAX_NAMES, MAX_SEARCHES, OTHERS, RecentSearches
 
 

@@ -15,7 +15,7 @@ from repertory.errors import SourceError
 from repertory.sources import reading_cache
 from repertory.sources.reading import files, walk
 from repertory.sources.source import Scan, Source
-from repertory.untrusted_files import read_inside
+from repertory.system.untrusted_files import read_inside
 from tests.support.edits import a_source, delete, edit
 
 TYPES = ("skills", "markdown-skills", "python-skills", "documents", "neuroscript", "tools")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from repertory.running import note_of
+from repertory.remote.running import note_of
 from repertory.settings import Settings, load
 
 pytestmark = pytest.mark.usefixtures("own_home")

@@ -11,8 +11,8 @@ from repertory.audit import Audit
 from repertory.errors import ConfigurationError
 from repertory.file_settings import MAX_SOURCES
 from repertory.keys import keys_of
-from repertory.one_shot import Repertory
-from repertory.project import located
+from repertory.local.one_shot import Repertory
+from repertory.project.root import located
 from repertory.settings import Settings, load
 from repertory.values import SETTINGS, Values
 from repertory_embedded import joining

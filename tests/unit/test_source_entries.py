@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.configuration_file import checked, read, write
 from repertory.errors import ConfigurationError
+from repertory.project.configuration_file import checked, read, write
 from repertory_admin.source_entries import names_in, with_entry, without_entry
 
 FULL = """\

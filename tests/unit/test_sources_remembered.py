@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from repertory.errors import SourceError
-from repertory.files import Signature, signature
 from repertory.sources import folder_memory
 from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build
 from repertory.sources.source import Source
+from repertory.system.files import Signature, signature
 from tests.support.builders import write
 
 TYPES = ("skills", "markdown-skills", "python-skills", "documents", "neuroscript", "tools")

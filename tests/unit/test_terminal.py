@@ -18,6 +18,7 @@ from rich.console import Console
 from repertory.catalogue.item import Item, Kind
 from repertory.coordination.lease import Holder
 from repertory.index.keywords.document import entry
+from repertory.project.trust_requests import Untrusted
 from repertory.review.gate import Gate
 from repertory.review.store import ReviewStore
 from repertory.search.answer import Answer, Evidence, Hit, Mode
@@ -25,7 +26,6 @@ from repertory.search.links import Links
 from repertory.search.query import Query, filter_of, query_of
 from repertory.sources.source import Problem, Scan, Severity, Trust, error, warning
 from repertory.stats import FailedJob, Jobs, Lengths, Run, Stats, Watch, Worker
-from repertory.trust_requests import Untrusted
 from repertory.values import Values
 from repertory.watch_status import SILENCE_S, SourceState
 from repertory_admin import terminal

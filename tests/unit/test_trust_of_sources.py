@@ -11,13 +11,13 @@ import pytest
 from typing_extensions import override
 
 from repertory.catalogue.item import Item
-from repertory.directory_catalogue import DirectoryCatalogue
 from repertory.errors import UsageError
+from repertory.project.directory_catalogue import DirectoryCatalogue
+from repertory.project.trust_requests import advice, defined_by, described, known_as, untrusted
+from repertory.project.workspace import Workspace
 from repertory.settings import load
 from repertory.sources import registry
 from repertory.sources.source import Scan, Source
-from repertory.trust_requests import advice, defined_by, described, known_as, untrusted
-from repertory.workspace import Workspace
 from tests.support.builders import write
 
 TYPE = "feeds"

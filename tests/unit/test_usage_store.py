@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from repertory import background_writer
 from repertory.errors import StoreError
 from repertory.search.answer import Answer, Mode
+from repertory.system import background_writer
 from repertory.usage import recorder as recording
 from repertory.usage.events import MAX_QUERY_LENGTH, MAX_TERMS, Event, LostEvents, Search, Use
 from repertory.usage.recorder import UsageRecorder

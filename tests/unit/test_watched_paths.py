@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from repertory.files import Signature
+from repertory.project.workspace import Workspace
 from repertory.settings import load
-from repertory.workspace import Workspace
+from repertory.system.files import Signature
 from repertory_watch import configuration
 from repertory_watch.configuration import WatchedPaths
 

@@ -11,12 +11,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from repertory import logs, python_process
 from repertory.compose import Parts
 from repertory.coordination.ports import Coordination
 from repertory.errors import StoreError
 from repertory.indexing import maintenance
 from repertory.settings import Settings
+from repertory.system import logs, python_process
 
 _log = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from repertory.audit import Audit
 from repertory.data_directory import REVIEWS, USAGE, VECTORS
-from repertory.database import damage
 from repertory.errors import ConfigurationError, StoreError
-from repertory.files import make_directory, unwritable
 from repertory.keys import keys_of
 from repertory.settings import Settings
+from repertory.system.database import damage
+from repertory.system.files import make_directory, unwritable
 from repertory.text import counted
 from repertory_admin.checks.finding import Finding, State
 from repertory_admin.text import short_path

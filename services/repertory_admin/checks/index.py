@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from datetime import date
 
-from repertory.client import Client
 from repertory.errors import NothingIndexedError, RepertoryError
 from repertory.indexing import keyword_sync
-from repertory.one_shot import Repertory
+from repertory.local.one_shot import Repertory
+from repertory.remote.client import Client
 from repertory.search.answer import Mode
 from repertory.search.query import query_of
 from repertory.text import counted

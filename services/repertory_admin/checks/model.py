@@ -10,7 +10,7 @@ from repertory.embedding.load import load_engine
 from repertory.embedding.model_files import Format
 from repertory.embedding.weights import resolve
 from repertory.errors import ConfigurationError, ModelError
-from repertory.one_shot import Repertory
+from repertory.local.one_shot import Repertory
 from repertory.search.calibration import Fitted, stored
 from repertory_admin.checks.finding import Finding, State
 from repertory_admin.progress import Bars

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from repertory.addresses import is_loopback
 from repertory.errors import ConfigurationError
+from repertory.system.addresses import is_loopback
 from repertory.text import counted
 from repertory.values import Values
 from repertory_admin.checks.finding import Finding, State

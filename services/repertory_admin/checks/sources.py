@@ -12,9 +12,8 @@ from repertory.errors import ConfigurationError
 from repertory.indexing.latest_scans import LatestScans
 from repertory.indexing.run import SCANNING
 from repertory.indexing.scan import ScanResult, scan_all
-from repertory.one_shot import Repertory
-from repertory.paths import lies_in, real_path
-from repertory.progress import Progress
+from repertory.local.one_shot import Repertory
+from repertory.project.workspace import Workspace
 from repertory.review.gate import Gate
 from repertory.sources.configured import Catalogue
 from repertory.sources.discover import discover
@@ -22,8 +21,9 @@ from repertory.sources.entry import source_path
 from repertory.sources.folder import HIDDEN
 from repertory.sources.registry import files_to_trust
 from repertory.sources.source import PassedOver, Problem, Scan
+from repertory.system.paths import lies_in, real_path
+from repertory.system.progress import Progress
 from repertory.text import counted
-from repertory.workspace import Workspace
 from repertory_admin.checks.finding import Finding, State
 from repertory_admin.text import short_path
 

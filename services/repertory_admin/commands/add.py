@@ -9,16 +9,16 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from repertory.configuration_file import becomes_trusted, project_file, read, rewrite
 from repertory.data_directory import FETCHED
 from repertory.errors import SourceError, UsageError
+from repertory.project.configuration_file import becomes_trusted, project_file, read, rewrite
+from repertory.project.trust_requests import described
+from repertory.project.workspace import Workspace
 from repertory.settings import Settings, files
 from repertory.sources.adding import Address, recognise
 from repertory.sources.fetched.urls import masked
 from repertory.sources.fetched.users import used
 from repertory.text import counted
-from repertory.trust_requests import described
-from repertory.workspace import Workspace
 from repertory_admin import source_entries, terminal
 from repertory_admin.app import app, command
 from repertory_admin.confirmation import confirm

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from repertory.paths import expanded
-from repertory.project import located
+from repertory.project.root import located
+from repertory.system.paths import expanded
 from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.app import app, command

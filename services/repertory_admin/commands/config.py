@@ -10,16 +10,22 @@ import typer
 
 from repertory.embedding.models import DEFAULT
 from repertory.errors import ConfigurationError, UsageError
-from repertory.paths import expanded
+from repertory.project.trust_requests import (
+    defined_by,
+    described,
+    env_files,
+    known_as,
+    trust_request,
+)
+from repertory.project.workspace import Workspace
 from repertory.settings import PROJECT_FILE, Settings
 from repertory.sources.entry import source_path
 from repertory.sources.fetched.urls import masked
 from repertory.sources.registry import build, digest_to_trust
+from repertory.system.paths import expanded
 from repertory.text import counted
 from repertory.trust import digest_now
-from repertory.trust_requests import defined_by, described, env_files, known_as, trust_request
 from repertory.values import SETTINGS
-from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.auditing import audited

@@ -20,11 +20,11 @@ from repertory.agent_hosts.plan import Plan, State, Target, state_of, target_for
 from repertory.agent_hosts.records import Records
 from repertory.agent_hosts.table import HOSTS, host_named
 from repertory.errors import UsageError
-from repertory.project import located
+from repertory.project.root import located
+from repertory.project.workspace import Workspace
 from repertory.settings import Settings
 from repertory.sources.registry import digest_to_trust
 from repertory.trust import TrustStore
-from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.confirmation import confirm

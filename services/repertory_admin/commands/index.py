@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from repertory.client import Client
 from repertory.errors import SourceError, StoreBusyError, StoreError, UsageError
 from repertory.indexing.collection_names import configuration_of, generation_of
 from repertory.indexing.scan import CONCURRENCY
+from repertory.project.trust_requests import untrusted
+from repertory.project.workspace import Workspace
+from repertory.remote.client import Client
 from repertory.sources.source import Source
 from repertory.stats import Rebuild, Run, Stats
 from repertory.text import counted
-from repertory.trust_requests import untrusted
-from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.exits import ExitCode

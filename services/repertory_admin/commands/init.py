@@ -8,17 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from repertory.configuration_file import check_place, write
 from repertory.errors import ConfigurationError, UsageError
-from repertory.paths import expanded, real_path
-from repertory.project import Marker, located
+from repertory.project.configuration_file import check_place, write
+from repertory.project.root import Marker, located
+from repertory.project.trust_requests import described, env_files
+from repertory.project.workspace import Workspace
 from repertory.settings import PROJECT_FILE, Settings, load
 from repertory.sources.discover import discover
 from repertory.sources.registry import build, digest_to_trust, files_to_trust
+from repertory.system.paths import expanded, real_path
 from repertory.text import counted
 from repertory.trust import digest_now, digest_of
-from repertory.trust_requests import described, env_files
-from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.auditing import audited

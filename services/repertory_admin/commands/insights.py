@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from repertory.errors import UsageError
-from repertory.paths import expanded
+from repertory.system.paths import expanded
 from repertory.text import counted
 from repertory_admin import terminal
 from repertory_admin.app import app, command

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from repertory import running
 from repertory.errors import StoreError
 from repertory.keys import Keys, Scope, keys_of
+from repertory.remote import running
 from repertory.settings import Settings
 from repertory.text import ago
 from repertory_admin import terminal

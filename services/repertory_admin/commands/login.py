@@ -12,10 +12,10 @@ import typer
 
 from repertory.data_directory import SIGN_INS
 from repertory.errors import SourceError, UsageError
+from repertory.project.workspace import Workspace
 from repertory.sources.mcp.sign_ins import SignIns
 from repertory.sources.mcp.source import McpServer
 from repertory.sources.mcp.variables import fill_in
-from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.auditing import audited

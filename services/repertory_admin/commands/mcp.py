@@ -10,10 +10,10 @@ from typing import Annotated
 
 import typer
 
-from repertory import logs
-from repertory.defaults import Defaults
 from repertory.errors import UsageError
-from repertory.paths import expanded
+from repertory.project.defaults import Defaults
+from repertory.system import logs
+from repertory.system.paths import expanded
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.options import ASKING, CALLING, RANKING, STORE, WATCHING, Flags

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repertory import logs
 from repertory.errors import StoreBusyError
-from repertory.running import sign_in_url
+from repertory.remote.running import sign_in_url
+from repertory.system import logs
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.options import RANKING, SERVING, STORE, WATCHING, Flags

@@ -1,6 +1,6 @@
 """``repertory stats``."""
 
-from repertory.files import size_on_disk
+from repertory.system.files import size_on_disk
 from repertory_admin import terminal
 from repertory_admin.app import app, command
 from repertory_admin.logs import is_verbose

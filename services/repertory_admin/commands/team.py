@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from repertory import logs
 from repertory.settings import load
+from repertory.system import logs
 from repertory_admin.app import app, command
 from repertory_admin.options import CLUSTER, RANKING, SERVING, STORE, TEAM, WATCHING, Flags
 

@@ -10,10 +10,10 @@ import typer
 
 from repertory.audit import user
 from repertory.errors import StoreError, UsageError
-from repertory.files import read_json, write_json
+from repertory.project.workspace import Workspace
 from repertory.review.versions import is_bound
+from repertory.system.files import read_json, write_json
 from repertory.text import counted, normalized
-from repertory.workspace import Workspace
 from repertory_admin import terminal
 from repertory_admin.app import command, group
 from repertory_admin.auditing import audited

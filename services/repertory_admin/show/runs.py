@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Iterable
 
 import typer
 
+from repertory.project.trust_requests import Untrusted, advice
 from repertory.sources.source import Problem
 from repertory.stats import Run
 from repertory.text import counted
-from repertory.trust_requests import Untrusted, advice
 from repertory.watch_status import SourceState
 from repertory_admin import terminal
 from repertory_admin.exits import ExitCode

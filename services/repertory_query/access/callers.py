@@ -8,9 +8,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.types import Scope as ASGIScope
 
-from repertory import server_identity
-from repertory.addresses import address_of, is_loopback
 from repertory.keys import Key, Keys, Scope
+from repertory.remote import server_identity
+from repertory.system.addresses import address_of, is_loopback
 from repertory.text import is_same_secret
 from repertory_query.access import cookies
 from repertory_query.access.origins import check_origin, is_json

@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from repertory.calling.result import CallResult
-from repertory.cancellation import waiting
 from repertory.keys import Scope
+from repertory.system.cancellation import waiting
 from repertory_query.api.operations import Operations, answer
 from repertory_query.backend.caller_view import visible_to
 from repertory_query.backend.client_disconnect import while_connected

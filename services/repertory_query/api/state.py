@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from repertory.server_identity import HEADER
+from repertory.remote.server_identity import HEADER
 from repertory.stats import Stats
 from repertory.wire import Liveness, Readiness
 from repertory_query.access.callers import Access

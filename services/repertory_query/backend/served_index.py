@@ -7,7 +7,7 @@ from typing_extensions import override
 from repertory.catalogue.item import Item
 from repertory.compose import Parts
 from repertory.live_search.live import LiveSearch
-from repertory.local import Local
+from repertory.local.backend import Local
 from repertory.search.answer import Answer
 from repertory.search.query import Query
 from repertory.stats import Stats

@@ -14,7 +14,7 @@ from repertory.errors import StoreError
 from repertory.indexing.collection_names import configuration_of
 from repertory.indexing.job import JobQueue
 from repertory.live_search.live import LiveSearch
-from repertory.local import read_or_none
+from repertory.local.backend import read_or_none
 from repertory.stats import FailedJob, Jobs, Process, Rebuild, Stats, workers_of
 from repertory.watch_status import SILENCE_S, WatchStatus, watch_status
 from repertory_query.backend.served_index import ServedIndex

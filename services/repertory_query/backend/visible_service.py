@@ -16,11 +16,11 @@ from typing_extensions import override
 from repertory.errors import CallsOffError, NothingIndexedError, UnknownItemError
 from repertory.groups import may_see
 from repertory.indexing.item_problems import problems_between
-from repertory.local import read_or_none
-from repertory.paths import is_inside, real_path
+from repertory.local.backend import read_or_none
 from repertory.search.engine import SearchEngine
 from repertory.sources.source import Problem, Severity
 from repertory.stats import Contents, Jobs, Lengths, Stats, Watch
+from repertory.system.paths import is_inside, real_path
 from repertory.watch_status import SourceState
 from repertory_query.backend.served_index import ServedIndex
 

@@ -41,10 +41,10 @@ from typing_extensions import override
 
 from repertory.audit import Audit
 from repertory.backend import Backend
-from repertory.cancellation import waiting
 from repertory.errors import RepertoryError, StoreError, UnknownItemError
 from repertory.formats.uris import id_of
 from repertory.keys import Scope
+from repertory.system.cancellation import waiting
 from repertory.usage.recorder import UsageRecorder
 from repertory_query.backend.caller_view import visibility, visible_to
 from repertory_query.backend.pool import Work

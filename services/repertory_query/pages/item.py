@@ -11,7 +11,7 @@ from repertory.catalogue.item import Item, Kind
 from repertory.errors import UnknownItemError
 from repertory.index.keywords.document import Entry
 from repertory.keys import Scope
-from repertory.local import read_or_none
+from repertory.local.backend import read_or_none
 from repertory.notices import about_text
 from repertory.search.answer import Hit
 from repertory.search.lookup import close_to

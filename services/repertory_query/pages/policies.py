@@ -15,12 +15,12 @@ from starlette.routing import BaseRoute
 
 from repertory.catalogue.policies import rules
 from repertory.catalogue.policy import FIELDS
-from repertory.configuration_file import project_file, read, rewrite
 from repertory.errors import ConfigurationError, RepertoryError
 from repertory.keys import Scope
+from repertory.project.configuration_file import project_file, read, rewrite
+from repertory.project.workspace import Workspace
 from repertory.text import normalized, one_line
 from repertory.trust import digest_of
-from repertory.workspace import Workspace
 from repertory_query.backend.pool import Pool
 from repertory_query.backend.service import Service
 from repertory_query.pages.page import PageRoute, page, posted_fields, redirection

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from repertory.catalogue.policy import FIELDS
-from repertory.configuration_file import BY_HAND, checked, is_toml
 from repertory.errors import ConfigurationError
+from repertory.project.configuration_file import BY_HAND, checked, is_toml
 from repertory.review.difference import without_same_ends
 from repertory.sources.reading import toml
 

@@ -10,13 +10,19 @@ from starlette.routing import BaseRoute
 
 from repertory.errors import ConfigurationError, UsageError
 from repertory.keys import Scope
+from repertory.project.trust_requests import (
+    defined_by,
+    described,
+    env_files,
+    trust_request,
+    untrusted,
+)
+from repertory.project.workspace import Workspace
 from repertory.review.versions import check_bound
 from repertory.settings import PROJECT_FILE
 from repertory.sources.registry import digest_to_trust
+from repertory.system.untrusted_files import read_bytes
 from repertory.trust import MAX_FILE_SIZE
-from repertory.trust_requests import defined_by, described, env_files, trust_request, untrusted
-from repertory.untrusted_files import read_bytes
-from repertory.workspace import Workspace
 from repertory_query.access.callers import OWNER
 from repertory_query.backend.pool import Pool
 from repertory_query.backend.service import Service

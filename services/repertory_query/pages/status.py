@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 
 from repertory.errors import StoreError
 from repertory.keys import Scope
-from repertory.local import read_or_none
+from repertory.local.backend import read_or_none
 from repertory.stats import Jobs
 from repertory_query.api.requests import parameters_of
 from repertory_query.backend.caller_view import jobs_for, visible_to

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from repertory.logs import CALLER
 from repertory.search.answer import Answer, Mode
 from repertory.search.query import continues
+from repertory.system.logs import CALLER
 
 MAX_SEARCHES = 50
 MAX_NAMES = 100  # keys counted separately; the searches of others are counted together

@@ -13,8 +13,9 @@ from multiprocessing import connection, get_context, parent_process
 from multiprocessing.context import SpawnProcess
 from multiprocessing.sharedctypes import RawArray
 
-from repertory import logs, telemetry
+from repertory import telemetry
 from repertory.settings import Settings
+from repertory.system import logs
 from repertory_query.access.rates import RequestCounts
 from repertory_query.records.query_process import QueryProcess
 from repertory_query.server.listening import listening

@@ -15,8 +15,8 @@ from repertory import telemetry
 from repertory.compose import Parts
 from repertory.embedding import download
 from repertory.live_search.live import NOTHING_INDEXED
-from repertory.memory import exempt_existing_objects
 from repertory.settings import Settings
+from repertory.system.memory import exempt_existing_objects
 from repertory_query.access.limits import MAX_ADDRESS_LENGTH
 from repertory_query.access.rates import Rates
 from repertory_query.app import create_app

@@ -11,12 +11,12 @@ import httpx2  # the transport of Authlib's client
 import msgspec
 from authlib.integrations.httpx_client import AsyncOAuth2Client, OAuthError
 
-from repertory.addresses import url_of
-from repertory.certificates import trusted
 from repertory.errors import ConfigurationError
-from repertory.paths import expanded
+from repertory.system.addresses import url_of
+from repertory.system.certificates import trusted
+from repertory.system.paths import expanded
+from repertory.system.untrusted_files import read_bytes
 from repertory.text import is_same_secret
-from repertory.untrusted_files import read_bytes
 from repertory.values import Values
 from repertory_query.mcp.toolset_names import PATHS
 from repertory_query.sign_in.addresses import CALLBACK

@@ -11,9 +11,9 @@ import msgspec
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, Key, KeySet, OKPKey, RSAKey
 
-from repertory.addresses import is_confidential
-from repertory.certificates import trusted
 from repertory.errors import ConfigurationError
+from repertory.system.addresses import is_confidential
+from repertory.system.certificates import trusted
 from repertory_query.sign_in.failures import ProviderError
 
 DISCOVERY = "/.well-known/openid-configuration"

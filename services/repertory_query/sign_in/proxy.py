@@ -6,8 +6,8 @@ import logging
 from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 
-from repertory.addresses import address_of
 from repertory.errors import ConfigurationError
+from repertory.system.addresses import address_of
 from repertory.text import listed
 from repertory.values import Values
 from repertory_query.sign_in.person import Person, person_of

@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from repertory import python_process
 from repertory.agent_hosts.edits import Value
 from repertory.agent_hosts.host import Host, Machine, Scope
 from repertory.errors import UsageError
-from repertory.paths import expanded
 from repertory.settings import Settings, files
-from repertory.untrusted_files import read_bytes
+from repertory.system import python_process
+from repertory.system.paths import expanded
+from repertory.system.untrusted_files import read_bytes
 
 VARIABLE = "REPERTORY_SERVER_API_KEY"  # the environment variable with the key
 MAX_KEY_SIZE = 4096  # bytes

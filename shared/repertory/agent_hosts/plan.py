@@ -19,9 +19,9 @@ from repertory.agent_hosts.host import Host, Machine, Scope
 from repertory.agent_hosts.our_entry import VARIABLE
 from repertory.agent_hosts.records import Record, Records, backup_of
 from repertory.errors import ConfigurationError
-from repertory.paths import lies_in
+from repertory.system.paths import lies_in
+from repertory.system.untrusted_files import read_bytes
 from repertory.trust import digest_of
-from repertory.untrusted_files import read_bytes
 
 MAX_FILE_SIZE = 32 * 2**20  # bytes; large, because Claude Code stores histories in it
 _NUMBERS = (int, float)  # not bool: in some hosts, a flag allows tool calls without asking

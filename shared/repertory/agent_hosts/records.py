@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from repertory.data_directory import CONNECTED
-from repertory.files import read_json, write_json
+from repertory.system.files import read_json, write_json
 
 BACKUP = ".repertory-backup"  # suffix of a configuration's backup
 

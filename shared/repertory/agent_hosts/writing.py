@@ -12,7 +12,7 @@ from repertory.agent_hosts.host import Scope
 from repertory.agent_hosts.plan import Plan, Target, read
 from repertory.agent_hosts.records import Record, Records, backup_of
 from repertory.errors import StoreError, UsageError
-from repertory.files import PRIVATE, flush_to_disk, make_private, replacing
+from repertory.system.files import PRIVATE, flush_to_disk, make_private, replacing
 from repertory.trust import digest_of
 
 _SHARED = 0o666  # permissions of a new project file, before the umask

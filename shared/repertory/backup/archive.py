@@ -19,8 +19,8 @@ import msgspec
 
 from repertory.backup.work_folder import work_folder
 from repertory.errors import StoreCorruptError, StoreError, UsageError
-from repertory.files import flush_to_disk, private
-from repertory.progress import Progress
+from repertory.system.files import flush_to_disk, private
+from repertory.system.progress import Progress
 
 FORMAT = 1
 MANIFEST = "manifest.json"

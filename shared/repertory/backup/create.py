@@ -13,11 +13,11 @@ from repertory.backup.archive import FORMAT, Manifest, Stored, Writer, writing
 from repertory.compose import Parts
 from repertory.embedding.models import Model
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError, UsageError
-from repertory.files import is_there
 from repertory.index.cache import Vector
 from repertory.index.vectors import Point
 from repertory.indexing.collection_names import namespace_of
-from repertory.progress import Progress
+from repertory.system.files import is_there
+from repertory.system.progress import Progress
 
 if TYPE_CHECKING:  # optional, and slow
     from repertory.index.qdrant_cache import QdrantVectorCache

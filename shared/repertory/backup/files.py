@@ -26,7 +26,7 @@ from repertory.data_directory import (
     WORKSPACES,
 )
 from repertory.errors import StoreCorruptError, StoreError
-from repertory.files import flush_to_disk, make_private, replacing
+from repertory.system.files import flush_to_disk, make_private, replacing
 
 # Facts about workspaces, and decisions of people. The patterns match safe relative paths only.
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}"

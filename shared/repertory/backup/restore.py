@@ -13,13 +13,13 @@ from repertory.backup.create import cache_model, own_collections
 from repertory.compose import Parts
 from repertory.data_directory import AUDIT, SERVERS, WORKSPACES
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError, UsageError
-from repertory.files import is_there, make_directory, unwritable
 from repertory.index.cache import Vector
 from repertory.index.layout import CHUNK, checked_name
 from repertory.index.vectors import Collection, Point
 from repertory.indexing.collection_names import generation_of, is_index, is_newer, namespace_of
-from repertory.progress import Progress
-from repertory.running import claimed, notes
+from repertory.remote.running import claimed, notes
+from repertory.system.files import is_there, make_directory, unwritable
+from repertory.system.progress import Progress
 
 T = TypeVar("T")
 

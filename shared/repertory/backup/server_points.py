@@ -7,8 +7,8 @@ import httpx
 from repertory.backup import frames
 from repertory.errors import StoreBusyError, StoreError
 from repertory.index.vectors import Point
-from repertory.remote import RemoteServer
-from repertory.running import notes
+from repertory.remote.requests import RemoteServer
+from repertory.remote.running import notes
 from repertory.settings import Settings
 from repertory.wire import EXPORT
 

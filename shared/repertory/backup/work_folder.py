@@ -11,7 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from repertory.files import PRIVATE
+from repertory.system.files import PRIVATE
 
 PREFIX = ".repertory-backup-"  # of the folder's name
 LOCK = "lock"  # held while the backup runs

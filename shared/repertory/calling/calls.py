@@ -18,12 +18,12 @@ from repertory.calling.servers import Servers
 from repertory.calling.sessions import Sessions
 from repertory.catalogue.item import Item
 from repertory.errors import CallError, CallTimeoutError, RepertoryError, UsageError
-from repertory.logs import CALLER
+from repertory.project.workspace import Workspace
 from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.operation import operation_of
 from repertory.sources.tools import given_name
+from repertory.system.logs import CALLER
 from repertory.values import Values
-from repertory.workspace import Workspace
 
 _log = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import CallError, CallsOffError, ConfigurationError, UsageError
-from repertory.files import Signature, signature
+from repertory.project.workspace import Workspace
 from repertory.sources.configured import Catalogue
 from repertory.sources.source import Source
 from repertory.sources.tools import given_name
-from repertory.workspace import Workspace
+from repertory.system.files import Signature, signature
 
 if TYPE_CHECKING:
     from repertory.sources.source import Callee

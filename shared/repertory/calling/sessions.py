@@ -13,12 +13,12 @@ from typing import Any
 import anyio
 from anyio.from_thread import BlockingPortal
 
-from repertory.cancellation import leave_lookups, when_given_up
 from repertory.errors import CallError, CallTimeoutError, SourceError, UsageError
 from repertory.sources.mcp.client import converse
 from repertory.sources.mcp.conversation import ConnectionLostError, Conversation
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.traffic import quote
+from repertory.system.cancellation import leave_lookups, when_given_up
 
 IDLE_TIMEOUT_S = 300.0  # an unused session is closed after this time or up to twice as long
 MAX_AGE_S = 3_600.0  # then restart, because the server's program may have been updated

@@ -15,7 +15,7 @@ from msgspec import Meta
 from typing_extensions import override
 
 from repertory.errors import StoreError
-from repertory.files import PRIVATE, make_private, unwritable, write_atomically
+from repertory.system.files import PRIVATE, make_private, unwritable, write_atomically
 
 if TYPE_CHECKING:
     from redis.client import Pipeline, Redis

@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from repertory.coordination.clock import NOW
 from repertory.errors import StoreError
-from repertory.files import write_atomically
+from repertory.system.files import write_atomically
 
 if TYPE_CHECKING:
     from repertory.coordination.redis_server import RedisServer

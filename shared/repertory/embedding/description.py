@@ -11,8 +11,8 @@ from repertory.embedding.model_files import Digests
 from repertory.embedding.models import BGE_QUERY_PREFIX, Model, Pooling
 from repertory.embedding.published import published
 from repertory.errors import ModelError
+from repertory.system.untrusted_files import read_bytes
 from repertory.text import one_line
-from repertory.untrusted_files import read_bytes
 
 MAX_CONFIG_SIZE = 16 << 20  # bytes; usually a few hundred, with all tokens of Gemma over a million
 

@@ -5,7 +5,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from repertory.files import write_atomically
+from repertory.system.files import write_atomically
 
 
 def state_name(file: Path) -> str:

@@ -10,10 +10,10 @@ from subprocess import DEVNULL, PIPE
 
 import msgspec
 
-from repertory import python_process
 from repertory.embedding.model_files import Format
 from repertory.errors import ModelError, WeightsUnavailableError
-from repertory.progress import Download
+from repertory.system import python_process
+from repertory.system.progress import Download
 
 _running: set[subprocess.Popen[bytes]] = set()
 _ending = threading.Event()

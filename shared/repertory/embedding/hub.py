@@ -31,8 +31,8 @@ from repertory.embedding.model_files import (
     manifest_in,
 )
 from repertory.errors import ModelError, WeightsUnavailableError
-from repertory.files import PRIVATE, make_private, narrow, write_atomically
-from repertory.progress import Download
+from repertory.system.files import PRIVATE, make_private, narrow, write_atomically
+from repertory.system.progress import Download
 
 CONNECT_TIMEOUT_S = 5.0  # short, because a search may wait for it
 

@@ -13,7 +13,7 @@ from repertory.embedding.interrupts import delayed_interrupts
 from repertory.embedding.model_files import Format
 from repertory.embedding.weights import Origin, WeightFiles, naming, resolve
 from repertory.errors import ConfigurationError, DeviceUnavailableError, ModelError
-from repertory.progress import Download
+from repertory.system.progress import Download
 
 if TYPE_CHECKING:
     from repertory.embedding.onnx import OnnxEngine

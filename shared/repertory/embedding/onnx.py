@@ -9,7 +9,6 @@ import numpy as np
 import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 from typing_extensions import override
 
-from repertory.cancellation import checkpoint
 from repertory.embedding.device import cores
 from repertory.embedding.engine import Vectors, unit
 from repertory.embedding.model_engine import ModelEngine
@@ -17,6 +16,7 @@ from repertory.embedding.models import Pooling
 from repertory.embedding.session import open_session
 from repertory.embedding.weights import WeightFiles
 from repertory.errors import ModelError
+from repertory.system.cancellation import checkpoint
 
 # Activations are the bottleneck, not weights, so batches should fit into the processor's cache.
 # Measured on two cores, 300 descriptions, texts/s at a budget of 128 … 2,048 tokens:

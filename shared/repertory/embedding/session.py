@@ -19,8 +19,8 @@ import onnxruntime as ort  # type: ignore[import-untyped]  # ships no types
 from repertory.embedding.digests import state_name
 from repertory.embedding.model_files import data_of, source_of
 from repertory.errors import DeviceUnavailableError, ModelError
-from repertory.files import PRIVATE, make_private, write_atomically
-from repertory.memory import drop_pages, return_memory_early
+from repertory.system.files import PRIVATE, make_private, write_atomically
+from repertory.system.memory import drop_pages, return_memory_early
 
 _CPU = "CPUExecutionProvider"
 _GPUS = {"cuda": "CUDAExecutionProvider", "rocm": "MIGraphXExecutionProvider"}

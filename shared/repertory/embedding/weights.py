@@ -28,8 +28,8 @@ from repertory.embedding.model_files import (
 )
 from repertory.embedding.models import DEFAULT, Model, known
 from repertory.errors import DeviceUnavailableError, ModelError, WeightsUnavailableError
-from repertory.files import write_atomically
-from repertory.progress import Download
+from repertory.system.files import write_atomically
+from repertory.system.progress import Download
 from repertory.text import cut, one_line
 
 # The pause after a failed download if a package is used instead. Without it, each search from a

@@ -21,10 +21,10 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from repertory.database import make_file
 from repertory.embedding.models import Model
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
-from repertory.files import PRIVATE, identity, make_private
+from repertory.system.database import make_file
+from repertory.system.files import PRIVATE, identity, make_private
 
 Vector = NDArray[np.float32]
 

@@ -19,7 +19,6 @@ from typing_extensions import override
 
 from repertory.data_directory import ALIASES, COLLECTIONS
 from repertory.errors import StoreBusyError, StoreCorruptError, StoreError
-from repertory.files import write_atomically
 from repertory.index import layout
 from repertory.index.edge_collection import EdgeCollection
 from repertory.index.edge_errors import translated
@@ -27,6 +26,7 @@ from repertory.index.edge_files import exists, recover, replaced, require_room, 
 from repertory.index.edge_shard import OpenShard, make_shard
 from repertory.index.lock import StoreLock
 from repertory.index.vectors import VectorStore
+from repertory.system.files import write_atomically
 
 
 class EdgeStore(VectorStore):

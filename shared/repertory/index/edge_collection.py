@@ -16,12 +16,12 @@ import qdrant_edge as engine
 from typing_extensions import override
 
 from repertory.errors import StoreError
-from repertory.files import narrow
 from repertory.index import edge_graph, layout
 from repertory.index.edge_files import ROOM, graphs, require_room
 from repertory.index.edge_shard import DROPPED_FROM, FACETS, WRITTEN_FROM, OpenShard
 from repertory.index.stored_collection import StoredCollection
 from repertory.index.vectors import Point, VectorAnswer, VectorQuery
+from repertory.system.files import narrow
 
 _OWN = "own"  # the facet of an item's own point, which its sections do not have
 _IS_OWN = engine.FieldCondition(FACETS, match=engine.MatchValue(_OWN))

@@ -12,8 +12,8 @@ from subprocess import DEVNULL
 
 import qdrant_edge as engine
 
-from repertory import python_process
 from repertory.errors import StoreError
+from repertory.system import python_process
 
 POLL_INTERVAL_S = 0.2
 _SIGNAL_OF_PARENT = 1  # ``PR_SET_PDEATHSIG`` of prctl(2)

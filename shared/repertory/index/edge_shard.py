@@ -14,7 +14,6 @@ from pathlib import Path
 
 import qdrant_edge as engine
 
-from repertory.files import narrow
 from repertory.index import layout
 from repertory.index.edge_errors import LOCKED, translated
 from repertory.index.edge_files import (
@@ -26,6 +25,7 @@ from repertory.index.edge_files import (
     sync,
 )
 from repertory.index.lock import StoreLock
+from repertory.system.files import narrow
 
 # One payload field for all filters, with values such as ``kind:tool`` or ``tags:git``. A single
 # index is used because each one adds 7 ms to opening a collection, for which every search from a

@@ -8,7 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from repertory.errors import StoreBusyError, StoreError
-from repertory.files import PRIVATE, identity, make_private, private
+from repertory.system.files import PRIVATE, identity, make_private, private
 
 OWN_S = 2.5  # how long to wait for a session of this process to close
 

@@ -5,8 +5,6 @@ Import this module only if a proxy is set, because httpx takes time and memory.
 
 import httpx
 
-from repertory.addresses import DIRECT
-from repertory.certificates import trusted
 from repertory.index.qdrant_requests import (
     CONNECT_TIMEOUT_S,
     IDLE_S,
@@ -15,6 +13,8 @@ from repertory.index.qdrant_requests import (
     Node,
     Request,
 )
+from repertory.system.addresses import DIRECT
+from repertory.system.certificates import trusted
 
 # Connections are kept open, one per thread, so that a busy client does not run out of ports.
 _LIMITS = httpx.Limits(

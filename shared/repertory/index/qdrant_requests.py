@@ -11,8 +11,8 @@ from weakref import finalize
 
 from typing_extensions import override
 
-from repertory.addresses import is_this_machine
-from repertory.certificates import trusted
+from repertory.system.addresses import is_this_machine
+from repertory.system.certificates import trusted
 
 CONNECT_TIMEOUT_S = 2
 IDLE_S = 2.0  # how long an unused connection is kept; the server closes it after 5 s

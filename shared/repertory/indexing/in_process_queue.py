@@ -20,7 +20,7 @@ from repertory.indexing.job import Job, JobQueue, QueueName
 from repertory.indexing.pace import Pace, text_count
 from repertory.indexing.save_trace import processing
 from repertory.indexing.writer import Writer
-from repertory.memory import trim
+from repertory.system.memory import trim
 from repertory.telemetry import spans
 
 WORKER = "worker:server"  # its name on the status board

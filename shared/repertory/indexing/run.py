@@ -9,8 +9,8 @@ from repertory.errors import SourceError, StoreError
 from repertory.indexing.coordinator import Coordinator
 from repertory.indexing.in_process_queue import InProcessQueue
 from repertory.indexing.scan import CONCURRENCY, ScanResult, scan_source
-from repertory.progress import Progress
 from repertory.sources.source import Source
+from repertory.system.progress import Progress
 
 IDLE_S = 0.02  # seconds to wait when nothing is due
 

@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 
-from repertory import cancellation
 from repertory.catalogue.item import Item
 from repertory.coordination.deltas import REMOVED
 from repertory.coordination.ports import Coordination
@@ -35,6 +34,7 @@ from repertory.indexing.collection_names import (
 from repertory.indexing.embed import embed
 from repertory.indexing.job import Job
 from repertory.indexing.write import write
+from repertory.system import cancellation
 from repertory.telemetry import spans
 
 _log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from repertory.errors import StoreError
 from repertory.index.vectors import Collection
 from repertory.indexing.keyword_feed import KeywordFeed
 from repertory.live_search.verification import Verifier
-from repertory.memory import trim
+from repertory.system.memory import trim
 from repertory.watch_status import watch_status
 
 GROWTH = 1_000  # added or removed items after which freed memory is returned to the system

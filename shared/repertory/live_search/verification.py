@@ -15,7 +15,7 @@ from repertory.coordination.deltas import REMOVED
 from repertory.errors import StoreError
 from repertory.index.vectors import State, next_key
 from repertory.indexing.keyword_feed import OVERLAP, KeywordFeed
-from repertory.jitter import jittered
+from repertory.system.jitter import jittered
 
 INTERVAL_S = 5.0  # between two slices, varied by up to a fifth
 SLICE = 500  # items per slice; small because the store reads their whole records

@@ -9,9 +9,9 @@ from pathlib import Path
 from repertory.catalogue.item import Kind
 from repertory.errors import StoreError
 from repertory.index.keywords.document import Entry
-from repertory.paths import real_path
 from repertory.project_search.file import File, Texts, folded
 from repertory.search.engine import SearchEngine
+from repertory.system.paths import real_path
 
 BATCH_SIZE = 500  # items
 

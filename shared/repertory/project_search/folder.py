@@ -9,9 +9,7 @@ import msgspec
 
 from repertory.catalogue.item import Kind
 from repertory.errors import SourceError, StoreError
-from repertory.files import FOLDER, Signature, signature, signature_of
 from repertory.index.keywords.document import Entry
-from repertory.paths import real_path
 from repertory.project_search.file import File, Texts, folded
 from repertory.project_search.listing import Listing
 from repertory.project_search.private import has_secrets
@@ -19,6 +17,8 @@ from repertory.sources.documents import described, is_prose
 from repertory.sources.folder_memory import GRANULARITY
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.files import FILE_LIMIT, Found, read_file
+from repertory.system.files import FOLDER, Signature, signature, signature_of
+from repertory.system.paths import real_path
 
 SOURCE = "files"  # the first part of the id of a file without an item
 MAX_LENGTH = 200_000_000  # characters in all texts together

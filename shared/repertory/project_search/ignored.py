@@ -4,9 +4,9 @@ import os
 import re
 from pathlib import Path
 
-from repertory.paths import real_path
 from repertory.sources.reading.files import Found, read_text
 from repertory.sources.reading.gitignore import GitIgnore, read_patterns
+from repertory.system.paths import real_path
 
 # A hash or a semicolon begins a comment unless it is in quotes. Parts of the value may be quoted.
 _EXCLUDES_FILE = re.compile(

@@ -5,13 +5,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from repertory.paths import real_path
 from repertory.project_search.ignored import Ignored
 from repertory.project_search.private import is_private
 from repertory.sources.folder_memory import GRANULARITY
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.gitignore import IGNORE_FILE
 from repertory.sources.reading.walk import UNFIT_NAME, Walk
+from repertory.system.paths import real_path
 
 MAX_DEPTH = 100  # folders below the project's directory
 _CHANGING = -1  # the stamp of a path changed so recently that another change may keep its time

@@ -13,13 +13,13 @@ from pathlib import Path
 import msgspec
 
 from repertory.catalogue.item import Item
-from repertory.database import Database
 from repertory.errors import StoreError
 from repertory.review.difference import difference
 from repertory.review.judgement import Judgement, State
 from repertory.review.suspicions import Finding
 from repertory.review.versions import VERSION_LENGTH, approval_digest, is_bound
 from repertory.review.wire import Event, Review, Reviews
+from repertory.system.database import Database
 
 MAX_EVENTS = 50  # per item
 MAX_DIFF = 20_000  # characters per event

@@ -25,14 +25,14 @@ from repertory.embedding.digests import sha256
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Calibration, Model
 from repertory.errors import ModelError
-from repertory.files import write_atomically
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.query_words import plain
-from repertory.progress import Progress
 from repertory.search.candidates import all_candidates
 from repertory.search.evidence import BESIDE_VECTORS, log_odds_of_words
 from repertory.search.keyword_arm import search_keywords
 from repertory.search.query import Query
+from repertory.system.files import write_atomically
+from repertory.system.progress import Progress
 
 # Raise it when the fit, the log odds of words or the views of an item without a body change, so
 # that every model is fitted again.

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 
 from repertory.errors import UsageError
-from repertory.paths import UnfitFileError, real_path
+from repertory.system.paths import UnfitFileError, real_path
+from repertory.system.untrusted_files import read_inside
 from repertory.text import is_clean
-from repertory.untrusted_files import read_inside
 
 MAX_BYTES = 1 << 17  # per file; embedding this much takes about ten seconds
 MAX_PATH_LENGTH = 4_096  # characters

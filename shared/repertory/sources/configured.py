@@ -14,12 +14,12 @@ from typing_extensions import override
 from repertory.catalogue.item import Item
 from repertory.catalogue.policy import Rule
 from repertory.errors import CallError, ConfigurationError, SourceError
-from repertory.paths import is_inside, lies_in
 from repertory.sources.entry import is_name
 from repertory.sources.folder import FolderSource
 from repertory.sources.registry import build, files_to_trust, visible_to_of
 from repertory.sources.registry import passed_over as passed_over_by
 from repertory.sources.source import PassedOver, Problem, Scan, Severity, Source
+from repertory.system.paths import is_inside, lies_in
 
 
 class Catalogue(msgspec.Struct, frozen=True):

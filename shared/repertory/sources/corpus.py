@@ -13,8 +13,8 @@ from repertory.errors import SourceError
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.reading.structured import is_fit, plain_object
 from repertory.sources.source import Problem, Scan, Source, WatchedFolder, error, warning
+from repertory.system.untrusted_files import read_within
 from repertory.text import UNFIT, clean, is_clean
-from repertory.untrusted_files import read_within
 
 FILE_LIMIT = 64 << 20  # bytes
 LINE_LIMIT = 1 << 20  # bytes; as objects, a line can take a hundred times this memory

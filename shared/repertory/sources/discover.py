@@ -18,15 +18,15 @@ import msgspec
 
 from repertory.catalogue.skill_format import SKILL_FILE, SKILL_FILES
 from repertory.errors import ConfigurationError, UsageError
-from repertory.files import is_project
-from repertory.paths import as_listed, is_inside, lies_in, listed_path, real_path
 from repertory.sources.entry import is_name
 from repertory.sources.neuroscript import SUFFIX
 from repertory.sources.plugins import Plugins, of_claude, of_gemini
 from repertory.sources.reading.walk import Walk
 from repertory.sources.skill_folders import HOME_ROOTS, PROJECT_ROOTS, SkillFolders
 from repertory.sources.source import PassedOver
-from repertory.untrusted_files import read_beginning
+from repertory.system.files import is_project
+from repertory.system.paths import as_listed, is_inside, lies_in, listed_path, real_path
+from repertory.system.untrusted_files import read_beginning
 
 # The MCP configurations of agent hosts.
 PROJECT_CONFIGURATIONS = (

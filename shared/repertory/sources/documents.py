@@ -12,7 +12,6 @@ from typing_extensions import override
 from repertory.catalogue.item import Kind
 from repertory.catalogue.skill_format import SKILL_FILE, SKILL_FILES
 from repertory.errors import ConfigurationError
-from repertory.paths import as_listed, is_inside, real_path
 from repertory.sources.entry import check_options, source_path
 from repertory.sources.folder import FolderSource
 from repertory.sources.neuroscript import SUFFIX as NEUROSCRIPT
@@ -24,6 +23,7 @@ from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_headi
 from repertory.sources.reading.patterns import is_usable, spec_of
 from repertory.sources.reading_cache import Reading
 from repertory.sources.source import Scan, Source, warning
+from repertory.system.paths import as_listed, is_inside, real_path
 from repertory.text import cut, normalized
 
 _SUFFIXES = (".md", ".mdx", ".markdown", ".txt", ".rst", ".adoc")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from repertory.errors import ConfigurationError
-from repertory.paths import expanded
+from repertory.system.paths import expanded
 from repertory.text import is_clean, is_unicode
 
 MAX_NAME_LENGTH = 100

@@ -12,8 +12,6 @@ from typing_extensions import override
 
 from repertory.catalogue.item import Item, Kind
 from repertory.errors import ConfigurationError, SourceError
-from repertory.files import Signature
-from repertory.paths import as_listed, is_inside, lies_in, listed_path, place_in, real_path
 from repertory.sources.entry import check_options, checked_name, source_path
 from repertory.sources.folder_contents import Entry, FolderContents
 from repertory.sources.folder_memory import (
@@ -39,6 +37,8 @@ from repertory.sources.source import (
 )
 from repertory.sources.text_file import TextFile
 from repertory.sources.walked import Walked, outermost
+from repertory.system.files import Signature
+from repertory.system.paths import as_listed, is_inside, lies_in, listed_path, place_in, real_path
 
 HIDDEN = "it is hidden"
 IGNORED = "a .gitignore excludes it"

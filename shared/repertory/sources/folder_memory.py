@@ -7,8 +7,8 @@ from stat import S_ISDIR
 import msgspec
 
 from repertory.catalogue.item import Item, Kind
-from repertory.files import Signature, signature
 from repertory.sources.source import Problem
+from repertory.system.files import Signature, signature
 
 # A file changed this recently may change again with the same signature, because some file systems
 # store times in steps of two seconds.

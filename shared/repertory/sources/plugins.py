@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from repertory.catalogue.skill_format import SKILL_FILE
-from repertory.paths import is_inside, real_path
 from repertory.sources.entry import is_name
 from repertory.sources.fetched.servers import read_json
 from repertory.sources.marketplace.listing import LISTING, MANIFEST
@@ -22,6 +21,7 @@ from repertory.sources.marketplace.plugin import (
     skill_folders,
 )
 from repertory.sources.source import PassedOver
+from repertory.system.paths import is_inside, real_path
 from repertory.text import is_clean, one_line
 
 EXTENSION = "gemini-extension.json"

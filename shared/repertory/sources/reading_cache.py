@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from repertory.catalogue.item import Item
-from repertory.files import Signature
 from repertory.sources.folder_memory import (
     CHANGING,
     FolderState,
@@ -18,6 +17,7 @@ from repertory.sources.folder_memory import (
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.walk import SLICE
 from repertory.sources.source import Problem, error
+from repertory.system.files import Signature
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,6 @@ import msgspec
 from typing_extensions import override
 
 from repertory.errors import SourceError
-from repertory.paths import place_below, real_path
 from repertory.sources.folder import FolderSource
 from repertory.sources.folder_contents import Entry, FolderContents
 from repertory.sources.reading.files import NO_TEXT, Found, read_file
@@ -19,6 +18,7 @@ from repertory.sources.reading_cache import Reading, unread
 from repertory.sources.source import Problem, Scan, error, warning
 from repertory.sources.tools import MAX_NAME_LENGTH, as_mcp, tool_items
 from repertory.sources.walked import Walked
+from repertory.system.paths import place_below, real_path
 from repertory.text import one_line
 
 MAX_DIGITS = 30  # of an integer; longer ones become text

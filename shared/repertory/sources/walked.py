@@ -5,10 +5,10 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from pathlib import Path
 
-from repertory.files import identity
-from repertory.paths import is_inside, listed_path, place_in
 from repertory.sources.reading.files import Found
 from repertory.sources.reading.walk import Walk
+from repertory.system.files import identity
+from repertory.system.paths import is_inside, listed_path, place_in
 from repertory.text import clean
 
 

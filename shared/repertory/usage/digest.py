@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from repertory.addresses import is_confidential
 from repertory.errors import ConfigurationError, StoreError
+from repertory.system.addresses import is_confidential
 from repertory.text import counted, cut, one_line
 from repertory.usage.store import DAY_S, UsageStore
 from repertory.usage.wire import Insights, ItemFinding, SearchFinding

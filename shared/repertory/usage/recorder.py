@@ -6,10 +6,10 @@ from pathlib import Path
 
 from cachetools import LRUCache
 
-from repertory.background_writer import BackgroundWriter
 from repertory.errors import StoreError
 from repertory.search.answer import Answer
 from repertory.search.query import continues
+from repertory.system.background_writer import BackgroundWriter
 from repertory.usage.events import Event, LostEvents, Search, search_of, use_of
 from repertory.usage.store import UsageStore
 

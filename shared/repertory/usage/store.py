@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from repertory.database import Database
-from repertory.files import is_there
+from repertory.system.database import Database
+from repertory.system.files import is_there
 from repertory.usage.events import Event
 
 DAY_S = 86_400.0

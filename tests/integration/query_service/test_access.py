@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
 
 from repertory.keys import Keys, Scope
-from repertory.server_identity import HEADER, proof_of
+from repertory.remote.server_identity import HEADER, proof_of
 from repertory_query.access.callers import Owner
 from repertory_query.access.limits import MAX_ADDRESS_LENGTH, check_address
 from repertory_query.app import create_app

@@ -13,9 +13,9 @@ import pytest
 from starlette.datastructures import QueryParams
 from starlette.testclient import TestClient
 
-from repertory import defaults
 from repertory.errors import ModelError
 from repertory.formats.rendering import Format
+from repertory.project import defaults
 from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
 from repertory.search.query import Query

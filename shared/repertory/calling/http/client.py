@@ -16,16 +16,16 @@ import anyio
 import httpx
 import msgspec
 
-from repertory.addresses import DIRECT
 from repertory.calling.http.credentials import Credentials, credentials_for
 from repertory.calling.http.request import Request, request_of
 from repertory.calling.result import CallResult
-from repertory.cancellation import cancelling, leave_lookups, when_given_up
-from repertory.certificates import trusted
 from repertory.errors import CallError, CallTimeoutError, UsageError
 from repertory.sources.openapi.api import Api
 from repertory.sources.openapi.operation import Operation
 from repertory.sources.openapi.servers import origin
+from repertory.system.addresses import DIRECT
+from repertory.system.cancellation import cancelling, leave_lookups, when_given_up
+from repertory.system.certificates import trusted
 from repertory.text import clean, cut, media_type_of, one_line
 
 MAX_BYTES = 8 * 2**20  # of one response

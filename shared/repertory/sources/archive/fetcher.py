@@ -11,14 +11,14 @@ from typing_extensions import override
 
 from repertory.catalogue.skill_format import SKILL_FILES
 from repertory.errors import SourceError
-from repertory.files import signature
 from repertory.sources.archive.unpacking import unpack
 from repertory.sources.fetched.fetcher import Fetched, Fetcher, State
 from repertory.sources.fetched.http import get
 from repertory.sources.fetched.servers import declared_in
 from repertory.sources.fetched.urls import is_http, shown
 from repertory.sources.fetched.writing import Writer
-from repertory.untrusted_files import read_bytes
+from repertory.system.files import signature
+from repertory.system.untrusted_files import read_bytes
 
 MAX_ARCHIVE_SIZE = 64 * 2**20  # bytes
 

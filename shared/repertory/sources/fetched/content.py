@@ -13,10 +13,10 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from repertory.errors import SourceError
-from repertory.files import PRIVATE, half_of, make_private, unwritable, write_atomically
-from repertory.paths import real_path
 from repertory.sources.fetched import servers
 from repertory.sources.fetched.fetcher import Fetcher, State
+from repertory.system.files import PRIVATE, half_of, make_private, unwritable, write_atomically
+from repertory.system.paths import real_path
 from repertory.text import cut, one_line
 
 CURRENT = "current"  # a link to the folder with the latest content, replaced atomically

@@ -11,7 +11,6 @@ from urllib.parse import urljoin
 
 import msgspec
 
-from repertory.addresses import DIRECT
 from repertory.errors import SourceError
 from repertory.sources.fetched.urls import (
     address_in,
@@ -22,6 +21,7 @@ from repertory.sources.fetched.urls import (
     is_public,
     shown,
 )
+from repertory.system.addresses import DIRECT
 from repertory.text import one_line
 
 if TYPE_CHECKING:

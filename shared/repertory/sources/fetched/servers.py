@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
-from repertory.files import half_of, make_private, write_atomically
 from repertory.sources.fetched.fetcher import Declared
 from repertory.sources.reading.structured import Defect, load
-from repertory.untrusted_files import read_bytes
+from repertory.system.files import half_of, make_private, write_atomically
+from repertory.system.untrusted_files import read_bytes
 
 SERVERS = "servers"  # the folder of the configurations
 LIST = "servers.json"  # a file that changes whenever a configuration does

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from repertory.addresses import Address
 from repertory.errors import SourceError
 from repertory.sources.mcp.variables import names_in
+from repertory.system.addresses import Address
 from repertory.text import one_line
 
 _URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s'\"]+")

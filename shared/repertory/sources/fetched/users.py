@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from repertory.files import is_gone, write_atomically
+from repertory.system.files import is_gone, write_atomically
 
 USERS = "users"  # the folder of the notes
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from repertory.errors import SourceError
-from repertory.files import make_private
+from repertory.system.files import make_private
 from repertory.text import is_clean, one_line
 
 MAX_FILES = 20_000

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from repertory.errors import SourceError
-from repertory.files import size_on_disk
 from repertory.sources.fetched.urls import masked
+from repertory.system.files import size_on_disk
 from repertory.text import cut, one_line
 
 TIMEOUT_S = 600.0  # per call

@@ -10,7 +10,7 @@ from repertory.sources.marketplace.fetcher import IDS
 from repertory.sources.marketplace.plugin import PROMPTS, SKILLS
 from repertory.sources.reading.files import Found
 from repertory.sources.skill_folders import SkillFolders
-from repertory.untrusted_files import read_bytes
+from repertory.system.untrusted_files import read_bytes
 
 _MAX_SIZE = 64 * 2**20  # bytes of the list that the fetch wrote
 

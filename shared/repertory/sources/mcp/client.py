@@ -13,13 +13,13 @@ from mcp import Client, MCPError
 from mcp.client.session import IncomingMessage
 from mcp_types import CONNECTION_CLOSED, Implementation, ToolListChangedNotification
 
-from repertory.cancellation import cancelling, leave_lookups
 from repertory.errors import SignInError, SourceError
 from repertory.sources.mcp.conversation import Conversation
 from repertory.sources.mcp.server import ServerConfig, Transport
 from repertory.sources.mcp.traffic import SAYS, TOO_MUCH, Listing, Traffic, quote, quote_end
 from repertory.sources.mcp.transports import open_streams, silence
 from repertory.sources.mcp.variables import Launch, fill_in
+from repertory.system.cancellation import cancelling, leave_lookups
 
 DISCONNECT_TIMEOUT_S = 2.0  # after the answer; the server's own timeout ends with that
 

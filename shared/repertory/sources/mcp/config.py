@@ -36,13 +36,13 @@ from typing import Any
 import msgspec
 
 from repertory.errors import ConfigurationError
-from repertory.paths import real_path
 from repertory.sources.mcp.server import DEFAULT_TIMEOUT_S, OAuthClient, ServerConfig, Transport
 from repertory.sources.reading.jsonc import plain_json
 from repertory.sources.reading.structured import Defect, decoded, load
+from repertory.system.paths import real_path
+from repertory.system.untrusted_files import read_bytes, read_inside
 from repertory.text import one_line
 from repertory.trust import digest_of
-from repertory.untrusted_files import read_bytes, read_inside
 
 MAX_FILE_SIZE = 32 * 2**20  # bytes; Claude Code keeps histories in the same file
 MAX_FOUND_SIZE = 2**20  # bytes of a file that came with a project

@@ -16,11 +16,11 @@ import anyio
 from anyio.from_thread import start_blocking_portal
 
 from repertory.errors import SignInError, SourceError
-from repertory.jitter import jittered
 from repertory.sources.mcp.server import ServerConfig
 from repertory.sources.mcp.sign_ins import SignIns
 from repertory.sources.mcp.traffic import Listing
 from repertory.sources.mcp.variables import fill_in
+from repertory.system.jitter import jittered
 
 if TYPE_CHECKING:
     from repertory.sources.mcp.conversation import Conversation

@@ -24,11 +24,11 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
-from repertory.addresses import is_confidential, is_this_machine
 from repertory.errors import SourceError, StoreError
 from repertory.sources.mcp.sign_ins import SignIn, SignIns
 from repertory.sources.mcp.traffic import Traffic
 from repertory.sources.mcp.variables import Launch
+from repertory.system.addresses import is_confidential, is_this_machine
 from repertory.text import cut, one_line
 
 TIMEOUT_S = 15.0  # without a byte, for each request to an issuer

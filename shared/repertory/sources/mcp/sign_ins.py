@@ -11,8 +11,8 @@ import msgspec
 from filelock import AsyncFileLock, FileLock, Timeout
 
 from repertory.errors import StoreError
-from repertory.files import PRIVATE, make_private, write_atomically
-from repertory.untrusted_files import read_bytes
+from repertory.system.files import PRIVATE, make_private, write_atomically
+from repertory.system.untrusted_files import read_bytes
 
 MAX_FILE_SIZE = 2**20  # bytes
 LOCK_TIMEOUT_S = 30.0  # while another process renews the same tokens

@@ -20,7 +20,6 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 
-from repertory.addresses import DIRECT
 from repertory.errors import SourceError
 from repertory.sources.mcp.oauth import TokenAuth
 from repertory.sources.mcp.process import run_process
@@ -29,6 +28,7 @@ from repertory.sources.mcp.sign_ins import SignIns
 from repertory.sources.mcp.traffic import MAX_BYTES, Traffic
 from repertory.sources.mcp.unreadable_answers import mended
 from repertory.sources.mcp.variables import Launch
+from repertory.system.addresses import DIRECT
 
 
 def silence() -> None:

@@ -11,8 +11,8 @@ import msgspec
 
 from repertory.errors import InputNeededError, SourceError
 from repertory.sources.mcp.server import ServerConfig
+from repertory.system.untrusted_files import read_bytes
 from repertory.trust import digest_of
-from repertory.untrusted_files import read_bytes
 
 MAX_ENV_FILE_SIZE = 2**20  # bytes
 MIN_SECRET_LENGTH = 4  # masking shorter values would ruin messages

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from repertory.addresses import is_confidential
 from repertory.errors import SourceError
 from repertory.sources.archive.unpacking import unpack
 from repertory.sources.fetched.http import get
@@ -17,6 +16,7 @@ from repertory.sources.fetched.urls import shown
 from repertory.sources.fetched.writing import Writer
 from repertory.sources.mcp_registry.document import Package, safe
 from repertory.sources.mcp_registry.launch import ENVIRONMENT_NAME, NOT_IN_NAMES
+from repertory.system.addresses import is_confidential
 
 MAX_SIZE = 64 * 2**20  # bytes
 _SHA256 = re.compile(r"[0-9a-f]{64}")

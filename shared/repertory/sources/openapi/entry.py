@@ -23,7 +23,7 @@ from repertory.sources.openapi.security import FRAMING, HEADER_NAME, Security
 from repertory.sources.openapi.servers import is_server, origin, servers_of
 from repertory.sources.openapi.source import FetchedOpenApi, OpenApi
 from repertory.sources.source import Source
-from repertory.untrusted_files import read_bytes
+from repertory.system.untrusted_files import read_bytes
 
 FILE = "document"  # the document's file name in the folder of its content
 

@@ -20,8 +20,8 @@ from repertory.sources.openapi.security import Security
 from repertory.sources.openapi.servers import origin, servers_of
 from repertory.sources.source import Problem, Scan, Source, Trust, WatchedFolder, error, warning
 from repertory.sources.tools import takes, tool_id, tool_items
+from repertory.system.untrusted_files import read_within
 from repertory.text import one_line
-from repertory.untrusted_files import read_within
 
 MAX_PROBLEMS = 100  # with the operations of one document
 

@@ -4,11 +4,11 @@ import os
 
 import msgspec
 
-from repertory.paths import UnfitFileError
 from repertory.sources.reading.encodings import in_older_encoding
 from repertory.sources.source import Problem, error, warning
+from repertory.system.paths import UnfitFileError
+from repertory.system.untrusted_files import UTF_16, read_bytes, read_inside
 from repertory.text import UNFIT, clean, is_clean
-from repertory.untrusted_files import UTF_16, read_bytes, read_inside
 
 FILE_LIMIT = 1 << 20  # bytes
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from repertory.paths import real_path
 from repertory.sources.reading.files import EMPTY, Found, read_file
 from repertory.sources.reading.patterns import spec_of
 from repertory.sources.source import Problem, warning
+from repertory.system.paths import real_path
 from repertory.text import clean
 
 IGNORE_FILE = ".gitignore"

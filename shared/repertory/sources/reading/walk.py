@@ -7,10 +7,10 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISLNK
 
 from repertory.errors import SourceError
-from repertory.paths import as_listed, followed, is_inside, listed_path
 from repertory.sources.folder_memory import settled_time
 from repertory.sources.reading.files import Found
 from repertory.sources.source import Problem, error, warning
+from repertory.system.paths import as_listed, followed, is_inside, listed_path
 from repertory.text import clean, counted, is_clean
 
 MAX_DEPTH = 10  # folders below the root

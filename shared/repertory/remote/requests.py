@@ -16,10 +16,11 @@ from urllib.parse import SplitResult, urlencode, urlsplit
 
 import msgspec
 
-from repertory import errors, server_identity
-from repertory.cancellation import when_given_up
-from repertory.certificates import of_system
+from repertory import errors
 from repertory.errors import ConfigurationError, RepertoryError, StoreError, UsageError
+from repertory.remote import server_identity
+from repertory.system.cancellation import when_given_up
+from repertory.system.certificates import of_system
 from repertory.wire import RECORDED, V1, Liveness, Refusal
 
 CONNECT_TIMEOUT_S = 5.0

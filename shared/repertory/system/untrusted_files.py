@@ -11,7 +11,7 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from itertools import islice
 
-from repertory.paths import UnfitFileError, is_inside, place_below, resolved
+from repertory.system.paths import UnfitFileError, is_inside, place_below, resolved
 
 UTF_16 = (BOM_UTF16_LE, BOM_UTF16_BE)  # marks of text that may contain zero bytes
 _BEGINNING = 1 << 15  # bytes read first, to detect binary files

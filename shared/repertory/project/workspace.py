@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from repertory.data_directory import TRUSTED, WORKSPACES
-from repertory.directory_catalogue import DirectoryCatalogue
 from repertory.errors import UsageError
-from repertory.files import read_json, unwritable, write_json
 from repertory.notices import about_withheld
+from repertory.project.directory_catalogue import DirectoryCatalogue
 from repertory.settings import Settings, load
+from repertory.system.files import read_json, unwritable, write_json
 from repertory.trust import TrustStore
 from repertory.values import NAMESPACE
 

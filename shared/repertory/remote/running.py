@@ -19,7 +19,9 @@ from msgspec.structs import replace
 from repertory.data_directory import SERVERS
 from repertory.embedding.models import known
 from repertory.errors import ConfigurationError, StoreBusyError, StoreError
-from repertory.files import (
+from repertory.project.workspace import directory_key
+from repertory.settings import Settings
+from repertory.system.files import (
     PRIVATE,
     identity,
     make_private,
@@ -27,12 +29,10 @@ from repertory.files import (
     unwritable,
     write_json,
 )
-from repertory.settings import Settings
 from repertory.values import NAMESPACE
-from repertory.workspace import directory_key
 
 if TYPE_CHECKING:
-    from repertory.client import Client
+    from repertory.remote.client import Client
 
 ALIVE_TIMEOUT_S = 3.0  # for a server to answer that it is alive
 STARTING_TIMEOUT_S = 10.0  # the same for a server whose note is younger than this
@@ -152,7 +152,7 @@ def client_of(url: str, settings: Settings, api_key: str | None) -> "Client":
     Raises:
         ConfigurationError: The URL or the key is invalid.
     """
-    from repertory.client import Client  # noqa: PLC0415 - not without a server
+    from repertory.remote.client import Client  # noqa: PLC0415 - not without a server
 
     if not api_key and (note := _note_of(url, settings)):
         return _own(url, note.token)
@@ -195,7 +195,7 @@ def sign_in_url(url: str, token: str) -> str:
 
 
 def _own(url: str, token: str) -> "Client":
-    from repertory.client import Client  # noqa: PLC0415 - not without a server
+    from repertory.remote.client import Client  # noqa: PLC0415 - not without a server
 
     return Client(url, token, is_own=True)
 

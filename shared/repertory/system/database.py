@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from repertory.errors import StoreError
-from repertory.files import PRIVATE, is_there, make_private, unwritable
+from repertory.system.files import PRIVATE, is_there, make_private, unwritable
 
 TIMEOUT_S = 10.0  # for another process that writes
 

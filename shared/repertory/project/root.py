@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from repertory.files import is_for_all, is_project
-from repertory.paths import expanded
+from repertory.project.workspace import Workspace
 from repertory.settings import PROJECT_FILE, Settings, load, named_files
-from repertory.workspace import Workspace
+from repertory.system.files import is_for_all, is_project
+from repertory.system.paths import expanded
 
 
 class Marker(StrEnum):

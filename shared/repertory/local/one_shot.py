@@ -18,14 +18,13 @@ from typing_extensions import override
 from repertory.catalogue.item import Item
 from repertory.compose import Parts
 from repertory.errors import DeviceUnavailableError, ModelError, NothingIndexedError, StoreError
-from repertory.files import make_directory
-from repertory.freshness import Freshness
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import NO_FILTER, Filter
 from repertory.indexing.collection_names import configuration_of, is_complete, model_slug
-from repertory.local import Local
+from repertory.local.backend import Local
 from repertory.notices import about_servers
-from repertory.progress import Download, Progress, no_progress
+from repertory.project.freshness import Freshness
+from repertory.project.workspace import owners
 from repertory.search import lookup
 from repertory.search.answer import Answer, Hit
 from repertory.search.engine import SearchEngine
@@ -33,8 +32,9 @@ from repertory.search.explanation import Explanation
 from repertory.search.query import Query
 from repertory.settings import Settings
 from repertory.stats import Contents, Run, Stats
+from repertory.system.files import make_directory
+from repertory.system.progress import Download, Progress, no_progress
 from repertory.watch_status import SILENCE_S, SourceState, WatchStatus, watch_status
-from repertory.workspace import owners
 
 if TYPE_CHECKING:  # a search needs none of them
     from repertory.indexing.job import JobQueue
@@ -308,7 +308,7 @@ class Repertory(Local):
         rebuild: "Callable[[JobQueue, str], object] | None" = None,
         budget_s: float = math.inf,
     ) -> Run:
-        from repertory.update import Update  # noqa: PLC0415 - a search needs none of it
+        from repertory.local.update import Update  # noqa: PLC0415 - a search needs none of it
 
         started = time.monotonic()
         with self._lock, self.parts.store.waiting(INDEX_LOCK_TIMEOUT_S):
@@ -353,7 +353,7 @@ class Repertory(Local):
         freshness = Freshness(self.workspace)
         if freshness.is_current(configuration_of(collection)):
             return ""
-        from repertory.update import Update  # noqa: PLC0415 - only after a change
+        from repertory.local.update import Update  # noqa: PLC0415 - only after a change
 
         self._status_at = float("-inf")
         return Update(self.parts, self.live, freshness).changes(self._budget_s)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 from typing_extensions import override
 
-from repertory.addresses import url_of
 from repertory.backend import CALLS_OFF, Backend
 from repertory.catalogue.item import Item
 from repertory.compose import Parts
@@ -21,7 +20,6 @@ from repertory.coordination.status import WATCH
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS_MODEL
 from repertory.errors import CallsOffError, StoreError
-from repertory.files import is_project
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import NO_FILTER, Filter
 from repertory.indexing.collection_names import (
@@ -32,7 +30,6 @@ from repertory.indexing.collection_names import (
     next_alias,
 )
 from repertory.live_search.live import LiveSearch
-from repertory.paths import expanded
 from repertory.search import lookup
 from repertory.search.answer import Answer
 from repertory.search.engine import SearchEngine
@@ -44,6 +41,9 @@ from repertory.search.links import Links
 from repertory.search.query import Query
 from repertory.sources.source import Problem, Severity
 from repertory.stats import Contents, Lengths, Rebuild, Stats, Watch, workers_of
+from repertory.system.addresses import url_of
+from repertory.system.files import is_project
+from repertory.system.paths import expanded
 from repertory.text import normalized
 from repertory.watch_status import SourceState, WatchStatus, watch_status
 

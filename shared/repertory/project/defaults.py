@@ -7,10 +7,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from repertory.errors import ConfigurationError
-from repertory.files import signature
+from repertory.project.workspace import Workspace
 from repertory.settings import Settings, files
+from repertory.system.files import signature
 from repertory.values import MAX_LIMIT, SETTINGS, Values
-from repertory.workspace import Workspace
 
 CHECK_INTERVAL_S = 1.0
 

@@ -11,7 +11,6 @@ from repertory.compose import Parts
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.words import WORDS_MODEL, WordsEngine
 from repertory.errors import ModelError, StoreBusyError, StoreError
-from repertory.freshness import Freshness
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import State
 from repertory.indexing.collection_names import configuration_of, current, model_slug
@@ -24,11 +23,12 @@ from repertory.indexing.run import run
 from repertory.indexing.scan import ScanResult
 from repertory.indexing.writer import Writer
 from repertory.live_search.live import LiveSearch
-from repertory.progress import Progress, no_progress
+from repertory.project.freshness import Freshness
+from repertory.project.workspace import Indexed
 from repertory.sources.source import Source
+from repertory.system.progress import Progress, no_progress
 from repertory.text import counted, cut
 from repertory.watch_status import Building, WatchStatus, report_watch, watch_status
-from repertory.workspace import Indexed
 
 # How long a command waits for a process that took the index after everything was written. A search
 # has ended by then; a server that has just started keeps the index.

@@ -12,8 +12,6 @@ import msgspec
 from repertory.data_directory import FETCHED, SIGN_INS, TRUSTED
 from repertory.errors import ConfigurationError
 from repertory.file_settings import Added
-from repertory.files import is_project
-from repertory.paths import lies_in, real_path
 from repertory.settings import Settings, files
 from repertory.sources.entry import source_path
 from repertory.sources.registry import (
@@ -23,6 +21,8 @@ from repertory.sources.registry import (
     fetches,
     files_to_trust,
 )
+from repertory.system.files import is_project
+from repertory.system.paths import lies_in, real_path
 from repertory.text import one_line
 from repertory.trust import TrustStore
 

@@ -15,7 +15,7 @@ from repertory.catalogue.names import compact_name
 from repertory.errors import UsageError
 from repertory.index.keywords.document import Entry
 from repertory.index.vectors import NO_FILTER, Filter
-from repertory.remote import RemoteServer, problem_of
+from repertory.remote.requests import RemoteServer, problem_of
 from repertory.search.answer import Answer
 from repertory.search.explanation import Explanation
 from repertory.search.links import Links

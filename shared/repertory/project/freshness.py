@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from repertory.files import Signature, signature, write_atomically
 from repertory.indexing.collection_names import configuration_of
+from repertory.project.workspace import Workspace
 from repertory.sources.folder_memory import FolderState, KnownFile, Memory, settled_signature
 from repertory.sources.source import Source
+from repertory.system.files import Signature, signature, write_atomically
 from repertory.text import is_unicode
-from repertory.workspace import Workspace
 
 if TYPE_CHECKING:  # a search of a current index imports no source
     from repertory.indexing.scan import ScanResult

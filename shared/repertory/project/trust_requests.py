@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 
 from repertory.errors import ConfigurationError, UsageError
-from repertory.paths import real_path
+from repertory.project.workspace import Workspace
 from repertory.settings import load
 from repertory.sources.discover import entry_of
 from repertory.sources.fetched.urls import place_of
 from repertory.sources.mcp.source import McpServer
 from repertory.sources.registry import build, digest_to_trust, files_to_trust
 from repertory.sources.source import Source
-from repertory.workspace import Workspace
+from repertory.system.paths import real_path
 
 
 class Untrusted(msgspec.Struct, frozen=True):

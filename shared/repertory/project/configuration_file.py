@@ -6,14 +6,14 @@ from typing import Any
 
 from repertory.errors import ConfigurationError, StoreError
 from repertory.file_settings import MAX_FILE_SIZE
-from repertory.files import write_atomically
-from repertory.paths import lies_in
+from repertory.project.trust_requests import trust_request
+from repertory.project.workspace import Workspace
 from repertory.settings import PROJECT_FILE, Settings
 from repertory.sources.reading import toml
+from repertory.system.files import write_atomically
+from repertory.system.paths import lies_in
+from repertory.system.untrusted_files import read_bytes
 from repertory.trust import digest_of
-from repertory.trust_requests import trust_request
-from repertory.untrusted_files import read_bytes
-from repertory.workspace import Workspace
 
 BY_HAND = "edit the file by hand"
 MODE = 0o644  # of a new file, before the umask: everyone on the project may read it

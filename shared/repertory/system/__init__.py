@@ -1,0 +1,1 @@
+"""What the library needs from the machine: files, processes, memory, certificates and logs."""
