@@ -1,4 +1,4 @@
-"""The backend that asks a running server over HTTP. Like ``remote``, it imports little."""
+"""The backend that asks a running server over HTTP. Like ``requests``, it imports little."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
