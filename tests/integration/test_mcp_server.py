@@ -224,7 +224,8 @@ def test_a_skill_is_read_whole_or_by_section(url: str, mode: Mode) -> None:
 def test_a_section_is_read_by_the_name_that_an_answer_shows(tmp_path: Path) -> None:
     """Answers show headings on one line, without markup, and cut long ones."""
     long = "3. What " + "to do and what else to do " * 8
-    headings = ["1.  Two spaces", "2.\tA tab", "### Marks", f"{long}now", f"{long}later"]
+    headings = ["1.  Two spaces", "2.\tA tab", "### Marks", "[A link](#a)"]
+    headings += [f"{long}now", f"{long}later"]
     project = tmp_path / "project"
     parts = [f"## {heading}\n\nText {number}." for number, heading in enumerate(headings)]
     (project / "docs").mkdir(parents=True)
@@ -240,8 +241,9 @@ def test_a_section_is_read_by_the_name_that_an_answer_shows(tmp_path: Path) -> N
             assert f"Text {number}." in section(name)
         for name in shown:
             assert section(name).startswith("#")
-        assert len(shown) == 5  # two equal names are listed once
-        assert [section(cut_lines[-1]).count(f"Text {number}.") for number in (3, 4)] == [1, 1]
+        assert len(shown) == 6  # two equal names are listed once
+        assert "A link" in shown
+        assert [section(cut_lines[-1]).count(f"Text {number}.") for number in (4, 5)] == [1, 1]
         assert "has no section '…'" in section("…")
 
 

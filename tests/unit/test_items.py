@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from repertory.catalogue.item import Item, Kind, item_key, point_id, point_parts
 from repertory.catalogue.policy import Policy
-from repertory.catalogue.views import LONG_BODY, MAX_SECTIONS, split_at_headings
+from repertory.catalogue.views import LONG_BODY, MAX_SECTIONS, Section, split_at_headings
 
 SKILL = Item(id="s/a", kind=Kind.SKILL, name="key-rotation", source="s", description="Rotate keys.")
 
@@ -100,6 +100,21 @@ def test_comments_in_fenced_code_are_not_headings() -> None:
     """Attributes such as `{#one}` are not part of a heading."""
     body = "intro\n# One { #one }\n```sh\n# not one\n```\nrest\n## Two\nend"
     assert [section.heading for section in split_at_headings(body)] == ["", "# One", "## Two"]
+
+
+@pytest.mark.parametrize(
+    ("written", "heading"),
+    [
+        ("## [Core](#core)", "## Core"),
+        ("## [5.2.1](https://example.com/v5.2.0...v5.2.1) (2026-01-02)", "## 5.2.1 (2026-01-02)"),
+        ("# ![Logo](logo.png) Fast [one](a) [![CI](b)](c)", "# Logo Fast one"),
+        ("# [![CI](a)](b)", "# CI"),
+        ("## f(name, [dependencies])", "## f(name, [dependencies])"),
+    ],
+)
+def test_a_heading_has_no_links(written: str, heading: str) -> None:
+    """A link counts as its text, a picture as its alternative text; badges do not count."""
+    assert split_at_headings(f"{written}\n\nText") == [Section(heading, "Text")]
 
 
 @given(st.text(alphabet="#` ~\nab", max_size=200))

@@ -11,7 +11,7 @@ from repertory.backend import Backend
 from repertory.catalogue.item import Item, Kind
 from repertory.catalogue.policy import set_fields
 from repertory.catalogue.skill_format import SKILL_FILE
-from repertory.catalogue.views import Section, split_at_headings
+from repertory.catalogue.views import Section, plain_heading, split_at_headings
 from repertory.errors import UsageError
 from repertory.formats.linked import link_lines
 from repertory.formats.skill_text import skill_text
@@ -137,8 +137,8 @@ class _Sections:
 
 
 def _key(title: str) -> str:
-    """A title on one line, without heading marks, case-folded and in NFC."""
-    return normalized("NFC", one_line(title).lstrip("# ")).casefold()
+    """A title on one line, without the marks of headings and links, case-folded and in NFC."""
+    return normalized("NFC", plain_heading(one_line(title).lstrip("# "))).casefold()
 
 
 def _section(item: Item, title: str) -> str:

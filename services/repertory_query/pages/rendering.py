@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from markupsafe import Markup, escape
 
-from repertory.catalogue.views import without_attributes
+from repertory.catalogue.views import plain_heading
 from repertory_query.pages.page import legible
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _section(tokens: Sequence["Token"], heading: str) -> tuple[int, int]:
         if token.type == "heading_open" and token.level == 0
     ]
     for number, place in enumerate(headings):
-        title = without_attributes(tokens[place + 1].content)
+        title = plain_heading(tokens[place + 1].content)
         if heading and f"{tokens[place].markup} {title}" == heading:
             return place, [*headings, len(tokens)][number + 1]
     return len(tokens), len(tokens)

@@ -9,7 +9,7 @@ from repertory.catalogue import fences
 from repertory.catalogue.names import split_name
 
 # Increase this when views or the keys of stored records change, so that collections are rebuilt.
-RECIPE = 4
+RECIPE = 5
 
 LONG_BODY = 1_500  # characters; a shorter body adds nothing that its description lacks
 SECTION_LEVEL = 2  # the deepest heading level of embedded sections
@@ -29,6 +29,8 @@ _TAG = re.compile(
     r"(?:\s[^<>]*)?/?>"
 )
 _ALT = re.compile(r"(?i)\salt=([\"'])([^\"'<>]+)\1")
+BADGE = re.compile(r"\[!\[[^\[\]]*+\]\([^()]*+\)\]\([^()]*+\)")
+LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()]*+\)")
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 _OF_OTHERS = re.compile(r"(?i)\W*(?:related (?:skill|command|tool)s|see also|when not to use)\b")
 _SPACE = re.compile(r"\s+")
@@ -39,7 +41,7 @@ class Section(msgspec.Struct, frozen=True):
     """One part of a body under its heading.
 
     Attributes:
-        heading: As written, with its marks: ``## Rotating keys``; empty before the first heading.
+        heading: With its marks, without links: ``## Rotating keys``; empty before the first heading.
         text: The text up to the next heading, headings excluded.
     """
 
@@ -76,7 +78,7 @@ def split_at_headings(body: str, deepest: int = 6) -> list[Section]:
         fence = fences.after(fence, line)
         if not fence and (found := _HEADING.match(line)) and len(found[1]) <= deepest:
             sections.append(Section(heading, "\n".join(lines).strip()))
-            title = _CLOSING.sub("", without_attributes(found[2])).rstrip() or found[2][0]
+            title = _CLOSING.sub("", plain_heading(found[2])).rstrip() or found[2][0]
             heading, lines = f"{found[1]} {title}", []
             continue
         lines.append(line)
@@ -84,13 +86,15 @@ def split_at_headings(body: str, deepest: int = 6) -> list[Section]:
     return [section for section in sections if section.heading or section.text]
 
 
-def without_attributes(heading: str) -> str:
-    """A heading without HTML tags and without the attributes of Markdown extensions.
+def plain_heading(heading: str) -> str:
+    """A heading without HTML tags, link targets, badges and attributes of Markdown extensions.
 
     If it is only a picture, the result is the picture's alternative text.
     """
     plain = _TAG.sub("", heading).strip() or " ".join(alt[2] for alt in _ALT.finditer(heading))
-    return _ATTRIBUTES.sub("", plain).rstrip()
+    plain = _ATTRIBUTES.sub("", plain)
+    text = LINK.sub(r"\1", BADGE.sub("", plain)).strip()
+    return text or LINK.sub(r"\1", LINK.sub(r"\1", plain)).strip()  # only badges
 
 
 def views(name: str, server: str, description: str, body: str) -> list[View]:

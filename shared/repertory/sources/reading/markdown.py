@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from repertory.catalogue import fences
-from repertory.catalogue.views import without_attributes
+from repertory.catalogue.views import BADGE, LINK, plain_heading
 from repertory.text import cut, one_line
 
 MAX_PARAGRAPH_LENGTH = 500
@@ -27,8 +27,6 @@ _HTML_TITLE = re.compile(r"(?i)<h1\b[^<>]*>((?:[^<]|<(?!/?h1\b))*+)</h1>")
 _TAG = re.compile(
     r"(?i)</?(?:a|b|br|code|em|font|i|img|kbd|picture|small|source|span|strong|sub|sup)\b[^<>]*>"
 )
-_BADGE = re.compile(r"\[!\[[^\[\]]*+\]\([^()]*+\)\]\([^()]*+\)")
-_LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()]*+\)")
 # In scripts without spaces, letters may precede bold words. ``x**2`` is code.
 _BOLD = re.compile(r"(?<![A-Za-z0-9_*])\*\*(?=\S)([^*]++)(?<=\S)\*\*")
 _QUOTE = re.compile(r"\A\s{0,3}>[ \t]?(?:\[!\w+\]\s*\Z)?")  # with GitHub's marks of alerts
@@ -84,7 +82,7 @@ def described(body: str) -> str:
 def _plain(text: str) -> str:
     """A text on one line, without badges and without the marks of links and bold words."""
     text = _TAG.sub(lambda tag: " " if tag[0].lower().startswith("<br") else "", text)
-    return one_line(_BOLD.sub(r"\1", _LINK.sub(r"\1", _BADGE.sub("", text))))
+    return one_line(_BOLD.sub(r"\1", LINK.sub(r"\1", BADGE.sub("", text))))
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str]]:
@@ -97,7 +95,7 @@ def _blocks(text: str) -> Iterator[tuple[int, str]]:
             continue
         bare = line.strip()
         if len(paragraph) == 1 and _UNDERLINE.fullmatch(bare):
-            yield 1 if bare[0] == "=" else 2, one_line(without_attributes(paragraph.pop()))
+            yield 1 if bare[0] == "=" else 2, one_line(plain_heading(paragraph.pop()))
             continue
         heading, comment, fence = _HEADING.match(line), _COMMENT.match(line), _after("", line)
         if bare and not (heading or comment or fence or _UNDERLINE.fullmatch(bare)):
@@ -106,7 +104,7 @@ def _blocks(text: str) -> Iterator[tuple[int, str]]:
         yield from _ended(paragraph)
         paragraph.clear()
         if heading:
-            title = _CLOSING.sub("", without_attributes(heading[2]))
+            title = _CLOSING.sub("", plain_heading(heading[2]))
             yield min(len(heading[1]), 2), one_line(title)
 
 
