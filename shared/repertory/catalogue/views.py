@@ -41,7 +41,7 @@ class Section(msgspec.Struct, frozen=True):
     """One part of a body under its heading.
 
     Attributes:
-        heading: With its marks, without links: ``## Rotating keys``; empty before the first heading.
+        heading: Without links: ``## Rotating keys``; empty before the first heading.
         text: The text up to the next heading, headings excluded.
     """
 
