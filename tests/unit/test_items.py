@@ -110,6 +110,7 @@ def test_comments_in_fenced_code_are_not_headings() -> None:
         ("# ![Logo](logo.png) Fast [one](a) [![CI](b)](c)", "# Logo Fast one"),
         ("# [![CI](a)](b)", "# CI"),
         ("## f(name, [dependencies])", "## f(name, [dependencies])"),
+        ("## `app[method](path)`", "## `app[method](path)`"),
     ],
 )
 def test_a_heading_has_no_links(written: str, heading: str) -> None:

@@ -30,7 +30,8 @@ _TAG = re.compile(
 )
 _ALT = re.compile(r"(?i)\salt=([\"'])([^\"'<>]+)\1")
 BADGE = re.compile(r"\[!\[[^\[\]]*+\]\([^()]*+\)\]\([^()]*+\)")
-LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()]*+\)")
+# After a letter it is code, such as ``app[method](path)``; scripts without spaces need no space.
+LINK = re.compile(r"(?<![A-Za-z0-9_])!?\[([^\[\]]*+)\]\([^()]*+\)")
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)")
 _OF_OTHERS = re.compile(r"(?i)\W*(?:related (?:skill|command|tool)s|see also|when not to use)\b")
 _SPACE = re.compile(r"\s+")
