@@ -11,7 +11,7 @@ from repertory.sources.configured import Catalogue, Unreadable
 from repertory.sources.discover import finds, may_find
 from repertory.sources.folder import FolderSource
 from repertory.sources.folder_memory import GRANULARITY
-from repertory.sources.source import Severity, Source, WatchedFolder
+from repertory.sources.source import Source, WatchedFolder
 from repertory.system.files import Signature, signature
 from repertory.system.paths import listed_path
 
@@ -50,9 +50,8 @@ def reload(before: Configuration) -> Configuration:
     if workspace.sources.is_found and before.workspace.sources.is_found:
         kept |= {name: one for name, one in earlier.items() if name not in kept and one.is_away()}
     sources = tuple(kept.values())
-    errors = (str(one) for one in new.problems if one.severity is Severity.ERROR)
     catalogue = Catalogue(sources, new.problems, new.rules, owner=new.owner)
-    return Configuration(workspace, catalogue, next(errors, ""))
+    return Configuration(workspace, catalogue, catalogue.error)
 
 
 def _kept(source: Source, last: Source) -> Source:

@@ -26,6 +26,7 @@ NOTHING_OFFERED = (
     "The configuration offers no items at all, so the previous index stays active; check that its "
     "folders exist."
 )
+INVALID_CONFIGURATION = "The configuration is invalid."
 HAS_RIVAL = (
     "Another watch service publishes a different catalogue under the same name in Qdrant, so this "
     "one has stopped publishing; stop one of them and restart the other, or give each its own "
@@ -65,6 +66,19 @@ def about_steps(left_out: int, limit: int) -> str:
         f"The limit {limit:,} leaves out the best items of {steps} of this task; a limit of "
         f"{limit + left_out:,} shows them."
     )
+
+
+def about_configuration(error: str, sources: Iterable[SourceState]) -> tuple[str, ...]:
+    """A notice that a configuration file cannot be used, unless a source says the same.
+
+    Args:
+        error: What is wrong with the file; empty if nothing is.
+        sources: The sources.
+    """
+    if not error or any(one.error and one.error in error for one in sources):
+        return ()
+    reason = cut(one_line(error), MAX_REASON_LENGTH).rstrip(".")
+    return (f"Some sources may be missing or outdated: {reason}.",)
 
 
 def about_sources(sources: Sequence[SourceState]) -> tuple[str, ...]:

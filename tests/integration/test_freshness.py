@@ -113,6 +113,17 @@ def test_only_changed_files_are_read(project: Path, monkeypatch: pytest.MonkeyPa
     assert notices == ()
 
 
+def test_an_unreadable_configuration_is_named_next_to_the_answer(project: Path) -> None:
+    """The servers of a discovered file are missing, and the notice says why until it is valid."""
+    config = write(project / ".mcp.json", '{"mcpServers": {"lab": {"command": "lab"}}')
+    found, (notice,) = search(project, "tie a bowline")
+    assert "project/key-rotation" in found
+    assert notice.startswith(f"Some sources may be missing or outdated: {config}")
+
+    write(config, '{"mcpServers": {}}')
+    assert search(project, "tie a bowline")[1] == ()
+
+
 def test_a_new_folder_behind_an_existing_link_is_found(project: Path) -> None:
     """The target of a link may be created later, in a folder that is otherwise skipped."""
     packages = project / "skills" / "node_modules"

@@ -10,6 +10,7 @@ from repertory.live_search.known_sources import KnownSources
 from repertory.notices import (
     NOTHING_OFFERED,
     SUDDENLY_EMPTY,
+    about_configuration,
     about_servers,
     about_sources,
     about_text,
@@ -46,6 +47,15 @@ def test_failed_sources_are_named_with_their_reason() -> None:
     assert about_sources(failed[:1]) == (first,)
     others = "s1, s2, s3, s4, s5 and 1 more could not be read either; `repertory stats` says why."
     assert about_sources(failed) == (f"{first} {others}",)
+
+
+def test_an_invalid_configuration_is_named_once() -> None:
+    """A source of the last run that it may define says the same."""
+    invalid = ".mcp.json:2: It ends too early."
+    (said,) = about_configuration(invalid, [source("other", error="It hangs.")])
+    assert said == f"Some sources may be missing or outdated: {invalid}"
+    assert about_configuration(invalid, [source("lab", error=invalid)]) == ()
+    assert about_configuration("", [source("other", error="It hangs.")]) == ()
 
 
 def test_a_name_of_two_lines_is_shown_on_one() -> None:

@@ -26,6 +26,7 @@ from repertory.live_search.visible_subsets import (
     Subsets,
     VisibleCollection,
 )
+from repertory.notices import INVALID_CONFIGURATION
 from repertory.settings import load
 from repertory.sources.configured import Catalogue, build_catalogue, withheld_sources
 from repertory.sources.registry import build
@@ -210,14 +211,17 @@ def test_a_caller_learns_only_of_visible_sources() -> None:
         state("open", error="It is away."),
         state("stale", stale=3),
         building=Building(collection="", done=1, total=9),
+        configuration_error="The source vault has no path.",
     )
     seen = sources.only(sources.visible(NOBODY))
     assert seen.names == ("open", "stale")
     assert seen.stale == ("open", "stale")
     *others, kept = (one.rpartition(": ")[2] for one in seen.every_notice(1))
-    assert others == [BUILDING, "It is away. This index has none of its items."]
+    away = "It is away. This index has none of its items."
+    assert others == [BUILDING, INVALID_CONFIGURATION, away]
     assert kept.startswith("Some items of stale are kept as they were last read")
-    assert sources.only(sources.visible(frozenset({"a"}))) == sources
+    everything = sources.only(sources.visible(frozenset({"a"})))
+    assert everything == replace(sources, invalid=INVALID_CONFIGURATION)
     assert "vault" in str(sources.every_notice(1))
 
 

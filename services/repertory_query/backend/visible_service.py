@@ -17,6 +17,7 @@ from repertory.errors import CallsOffError, NothingIndexedError, UnknownItemErro
 from repertory.groups import may_see
 from repertory.indexing.item_problems import problems_between
 from repertory.local.backend import read_or_none
+from repertory.notices import INVALID_CONFIGURATION
 from repertory.search.engine import SearchEngine
 from repertory.sources.source import Problem, Severity
 from repertory.stats import Contents, Jobs, Lengths, Stats, Watch
@@ -31,7 +32,6 @@ if TYPE_CHECKING:  # not needed by a search
     from repertory.wire import SkillMatch
     from repertory_query.backend.service import Service
 
-INVALID_CONFIGURATION = "The configuration is invalid."
 UNSURE = "At the moment, this server does not know which of its files you may see."
 EVERY_SOURCE = (
     "Files of the sandbox can only be indexed by callers who may see every source; ask the person "

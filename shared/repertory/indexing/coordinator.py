@@ -227,6 +227,7 @@ class Coordinator:
             configuration=self._scans.catalogue.hash if self._scans.catalogue.sources else "",
             collection=self.active,
             error=self.error,
+            configuration_error=self._scans.catalogue.error,
             sources=sources,
             former={} if generations.is_own else self._searched.audiences,
             building=target.building() if target and generations.is_building else None,

@@ -11,9 +11,11 @@ from repertory.indexing.collection_names import configuration_of
 from repertory.notices import (
     FAILED,
     HAS_RIVAL,
+    INVALID_CONFIGURATION,
     LATE,
     NOTHING_OFFERED,
     SILENT,
+    about_configuration,
     about_first_index,
     about_sources,
 )
@@ -36,6 +38,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         audiences: Who may see each source, by name.
         first_items: The number of items of a first index while it is built, else 0.
         notices: Notices about the configuration.
+        invalid: What is wrong with a configuration file; empty if all are valid.
         is_reported: Whether a report says who may see the items of the searched collection.
         is_silent: Whether the watch service has not reported for a while.
         is_part: Whether this is the view of a caller who may not see all sources.
@@ -45,6 +48,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
     audiences: Mapping[str, Audience] = {}
     first_items: int = 0
     notices: tuple[str, ...] = ()
+    invalid: str = ""
     is_reported: bool = False
     is_silent: bool = False
     is_part: bool = False
@@ -85,6 +89,7 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
             },
             first_items=watch.first_items,
             notices=(*late, *failed, *watch.notices, *refused),
+            invalid=watch.configuration_error,
             is_reported=is_known,
         )
 
@@ -113,7 +118,8 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
             # The numbers would reveal hidden items.
             first = [BUILDING if self.is_part else about_first_index(missing, self.first_items)]
         silent = [SILENT] if self.is_silent else []
-        return *first, *silent, *self.notices, *about_sources(self.states)
+        invalid = about_configuration(self.invalid, self.states)
+        return *first, *silent, *self.notices, *invalid, *about_sources(self.states)
 
     def visible(self, groups: frozenset[str]) -> frozenset[str]:
         """The names of the sources that a caller with some groups may see.
@@ -130,11 +136,16 @@ class KnownSources(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def only(self, names: frozenset[str]) -> "KnownSources":
-        """The view of a caller who may see only some of the sources."""
+        """The view of a caller who may see only some of the sources.
+
+        An error of the configuration may name any source, so every such caller sees a plain one.
+        """
+        invalid = INVALID_CONFIGURATION if self.invalid else ""
         if names.issuperset(self.audiences):
-            return self
+            return replace(self, invalid=invalid)
         return replace(
             self,
+            invalid=invalid,
             states=tuple(one for one in self.states if one.name in names),
             audiences={name: one for name, one in self.audiences.items() if name in names},
             is_part=True,

@@ -43,6 +43,12 @@ class Catalogue(msgspec.Struct, frozen=True):
     searched: dict[str, int] = {}
 
     @property
+    def error(self) -> str:
+        """The first error of an entry, with its file; empty if there is none."""
+        errors = (str(one) for one in self.problems if one.severity is Severity.ERROR)
+        return next(errors, "")
+
+    @property
     def hash(self) -> str:
         """The configuration hash: the first 16 hex digits of SHA-256 over sources and owner."""
         identities = sorted(source.identity_as_json() for source in self.sources)
