@@ -44,7 +44,7 @@ class Catalogue(msgspec.Struct, frozen=True):
 
     @property
     def error(self) -> str:
-        """The first error of an entry, with its file; empty if there is none."""
+        """The first error of an entry, with its file; empty without one."""
         errors = (str(one) for one in self.problems if one.severity is Severity.ERROR)
         return next(errors, "")
 
