@@ -24,6 +24,7 @@ METHODS = {"match", "fullmatch", "search", "sub", "findall", "finditer", "split"
 MADE_AT_RUN_TIME = {
     "repertory.review.suspicions",  # from its rules, which test_suspicions measures
     "repertory.project_search.snippets",
+    "repertory.search.quotations",  # test_quotations measures it
     "repertory.catalogue.policies",
     "repertory_admin.argument_errors",
 }
@@ -169,6 +170,7 @@ EXAMPLES = {
     "repertory.project_search.word_index._RUN": ["ab12_c"],
     "repertory.search.confidence._LETTERS": ["m&a", "a/b"],
     "repertory.search.languages._WORD": ["ab cd"],
+    "repertory.search.quotations._TOKEN": ["ab, `c`"],
     "repertory.search.similar_names._HAN": ["a中b"],
     "repertory.search.steps._CLAUSE": ["a, and b", "a and b"],
     "repertory.search.steps._FIRST_WORD": ["ab cd", '-- "ab'],

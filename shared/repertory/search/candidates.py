@@ -1,6 +1,6 @@
 """The items that either arm found for a query, with the evidence for each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 import msgspec
@@ -38,6 +38,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         keyword: The mean of these weights, weighted by rarity, 0…1.
         similarity: How similar the query is to the name, 0…1; 0 for a long query.
         close: How closely the query names the item, 0…1; see ``NameIndex.close``.
+        quoted: Whether the item contains the query word for word; see ``quotations``.
         sections: The number of the best section, by row, where a section has the best cosine.
         keyword_depth: The ``depth`` of the ``KeywordResult``.
     """
@@ -54,6 +55,7 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     keyword: Numbers
     similarity: Numbers
     close: Numbers
+    quoted: NDArray[np.bool_]
     sections: Mapping[int, int]
     keyword_depth: int
 
@@ -78,9 +80,17 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 def all_candidates(
-    query: Query, index: KeywordIndex, words: KeywordResult, nearest: VectorResult | None
+    query: Query,
+    index: KeywordIndex,
+    words: KeywordResult,
+    nearest: VectorResult | None,
+    quoted: Collection[int] = (),
 ) -> Candidates:
-    """Combine the results of both arms; ``nearest`` is None without the semantic arm."""
+    """Combine the results of both arms.
+
+    ``nearest`` is None without the semantic arm; ``quoted`` are the rows with the query word for
+    word.
+    """
     matches = nearest.matches if nearest else ()
     cosines, sections = _fold(index, matches, query.weights.section_weight)
     close = words.close
@@ -108,6 +118,7 @@ def all_candidates(
         keyword=words.matches.mean(weights),
         similarity=similarities(query.text, index, ordered),
         close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
+        quoted=np.isin(rows, [*quoted]),
         sections=sections,
         keyword_depth=words.depth,
     )

@@ -58,6 +58,9 @@ ADDED = 0.05
 # that contain it, and the maximum of the others. Typed names come first.
 IDENTIFIER, ITS_PARTS = (0.94, MAX_UNNAMED), 0.93
 
+# The same for a query that an item contains word for word; others may be as good.
+QUOTED = (0.92, MAX_UNNAMED)
+
 # The minimum confidence of an item whose name was typed.
 TYPED = 0.98
 TYPED_ALSO = 0.975  # ``create_issue`` for ``linear_create_issue``, or an alias
@@ -115,7 +118,14 @@ def _by_terms(found: Candidates, *, is_all: bool = True) -> Confidences:
         confidence = _of_words(found, confidence)
     if found.close.any():
         confidence = np.maximum(confidence, _of_typed_names(found, confidence))
-    return _without_opposites(found, confidence)
+    confidence = _without_opposites(found, confidence)
+    return np.where(found.quoted, _within(QUOTED, confidence), confidence)
+
+
+def _within(bounds: tuple[float, float], confidence: Confidences) -> Confidences:
+    """The confidences, mapped to a range; those above it stay."""
+    low, high = bounds
+    return np.maximum(confidence, low + (high - low) * confidence / MAX_UNNAMED)
 
 
 def _without_opposites(found: Candidates, confidence: Confidences) -> Confidences:
@@ -157,9 +167,7 @@ def _of_identifier(found: Candidates, confidence: Confidences) -> Confidences:
     weight = found.matches.only([found.matches.whole]).weights(found.rows)[0]
     is_named = np.all(reaches(found.weights, NAME.least), axis=0)
     has_it = np.logical_or(is_named, reaches(weight, BODY.least))
-    low, high = IDENTIFIER
-    within = low + (high - low) * confidence / MAX_UNNAMED
-    return np.where(has_it, within, np.minimum(confidence, ITS_PARTS))
+    return np.where(has_it, _within(IDENTIFIER, confidence), np.minimum(confidence, ITS_PARTS))
 
 
 def _of_one_word(

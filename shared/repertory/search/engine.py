@@ -36,6 +36,7 @@ from repertory.search.inference import DEFAULT_THRESHOLD, Inference, with_inferr
 from repertory.search.item_cache import ItemCache
 from repertory.search.keyword_arm import MAX_BY_WORDS, KeywordResult, search_keywords
 from repertory.search.query import Query, check
+from repertory.search.quotations import quotation
 from repertory.search.ranking import Ranked, Task, best_first, task_of
 from repertory.search.semantic_arm import MAX_BY_MEANING, VectorResult, search_vectors, vectors_of
 from repertory.search.steps import texts_of_task
@@ -235,7 +236,8 @@ class SearchEngine:
 
     def _ranked(self, query: Query, words: KeywordResult, nearest: VectorResult | None) -> Ranked:
         """The ranked candidates of one text."""
-        candidates = all_candidates(query, self.keywords, words, nearest)
+        quoted = self._quoted(query, words.quoted, nearest.records if nearest else {})
+        candidates = all_candidates(query, self.keywords, words, nearest, quoted)
         confidence, notes = apply_policies(candidates, confidences(candidates))
         return Ranked(
             candidates=candidates,
@@ -244,6 +246,19 @@ class SearchEngine:
             order=best_first(candidates, confidence, self._precedence),
             records=nearest.records if nearest else {},
         )
+
+    def _quoted(self, query: Query, rows: Sequence[int], records: Mapping[str, str]) -> list[int]:
+        """The rows whose items contain the query word for word, as far as they can be read."""
+        wanted = quotation(query.text)
+        if not (rows and wanted):
+            return []
+        items = self.available_items(_with_body(self.keywords, rows), given=records)
+        entries = self.keywords.entries(rows)
+        return [
+            row
+            for row, entry in zip(rows, entries, strict=True)
+            if wanted.is_of(entry, items.get(entry.id))
+        ]
 
     def hits(
         self,

@@ -21,10 +21,12 @@ from repertory.index.vectors import Filter
 from repertory.search.answer import Evidence, Hit, Mode, Term
 from repertory.search.candidates import Candidates
 from repertory.search.confidence import probability
+from repertory.search.quotations import quotation
 from repertory.search.reasons import (
     MIN_SEMANTIC,
     NO_SECTION,
     best_section,
+    quoted_in,
     reason,
     terms_of,
 )
@@ -70,7 +72,10 @@ def explained(
         ),
         policy=tuple(notes),
     )
-    why = reason(query, entry, evidence, places, close, section, within)
+    if found.quoted[place]:
+        why = quoted_in(section)
+    else:
+        why = reason(query, entry, evidence, places, close, section, within)
     if notes:
         why = "; ".join([notes[0], *(one[:1].lower() + one[1:] for one in (*notes[1:], why))])
     return hit_on(entry, confidence, why, evidence, section, shadowed_by)
@@ -89,11 +94,14 @@ def _matched_section(
 ) -> tuple[str, list[Term]]:
     """The heading of the section that matches best, and the terms in it; empty if none matches.
 
-    An identifier's section is the first one with it. The section of the nearest meaning needs a
-    term if its meaning is not near.
+    A quotation's or an identifier's section is the first one with it. The section of the nearest
+    meaning needs a term if its meaning is not near.
     """
     if not item:
         return "", []
+    if found.quoted[place] and (wanted := quotation(found.query.text)):
+        parts = (one for one in split_at_headings(item.body) if wanted.is_in(one.text))
+        return next(parts, NO_SECTION).heading, []
     if typed := identifier(found.query.text):
         for part in split_at_headings(item.body):
             # It may also be a part of a longer identifier, which has other terms.

@@ -21,6 +21,7 @@ from repertory.index.vectors import Filter
 from repertory.search.capabilities import jobs
 from repertory.search.languages import shared_terms
 from repertory.search.query import Query
+from repertory.search.quotations import quotation
 from repertory.search.semantic_arm import MAX_BY_MEANING
 from repertory.search.similar_names import MAX_NAME_WORDS, closest_name, is_other
 from repertory.telemetry.spans import traced
@@ -45,6 +46,7 @@ class KeywordResult(msgspec.Struct, frozen=True, kw_only=True):
             policies.
         keys: The keys of the items whose cosines are needed, by row.
         likely: The rows that will probably be shown, best first.
+        quoted: The rows that may contain the query word for word, since they have all its terms.
         depth: The maximum number of rows taken by words, including copies.
     """
 
@@ -54,6 +56,7 @@ class KeywordResult(msgspec.Struct, frozen=True, kw_only=True):
     found: Set[int]
     keys: Mapping[int, int]
     likely: Sequence[int]
+    quoted: Sequence[int] = ()
     depth: int
 
 
@@ -85,6 +88,7 @@ def search_keywords(
         likely |= dict.fromkeys(best[:MAX_LIKELY])
     found |= promoted(query, found, index)
     successors = {*islice(index.policies.successors.values(), MAX_NAMED)}
+    quoted = _with_all_terms(matches, found) if quotation(query.text) else []
     expected = sorted(found | _allowed(successors, index, query.where))
     return KeywordResult(
         matches=matches,
@@ -92,9 +96,19 @@ def search_keywords(
         close=close,
         found=found,
         keys=dict(zip(expected, index.keys_of(expected), strict=True)),
-        likely=[*likely][:MAX_LIKELY],
+        likely=[*dict.fromkeys([*quoted, *likely])][: max(MAX_LIKELY, len(quoted))],
+        quoted=quoted,
         depth=depth,
     )
+
+
+def _with_all_terms(matches: Matches, found: Collection[int]) -> list[int]:
+    """The rows that have all terms of a query, in any field; none if any term was corrected."""
+    if not all(term.exact for term in matches.terms):
+        return []
+    rows = np.array(sorted(found), np.int64)
+    with_all: list[int] = rows[matches.weights(rows).all(axis=0)].tolist()
+    return with_all
 
 
 def _without_kind(text: str, matches: Matches) -> list[QueryTerm]:

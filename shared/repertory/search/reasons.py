@@ -105,6 +105,11 @@ def reason(
     return text[:1].upper() + text[1:] or weak
 
 
+def quoted_in(section: str) -> str:
+    """The reason for an item that contains the query word for word, given the section's heading."""
+    return "Exact text match" + (_place(section) if section else "")
+
+
 def _place(section: str) -> str:
     """The end of a reason that names a section, given its heading."""
     title = section.lstrip("# ").replace("**", "")

@@ -1,0 +1,100 @@
+"""Queries that quote a text find the item that contains it."""
+
+import pytest
+
+from repertory.search.query import Query
+from repertory.search.quotations import quotation
+from tests.support.builders import skill, tool
+from tests.support.growth import grows_too_fast
+from tests.support.hybrid_search import hybrid_engine
+
+BODY = """
+# Installing
+
+服务器会将最后的答案保留一分钟
+Änderungen übernimmt der Dienst sofort.
+
+Use `uv pip install "fastapi>=0.115"`, or
+**add** it to [the configuration](https://example.com/configuration#a), then run the server again.
+
+## Settings
+
+retries = 10
+The server keeps    its **last** answer for a minute. Uvicorn keeps tensors.
+"""
+GUIDE = skill("guide", "How to begin", body=BODY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the server keeps its last answer for a minute",
+        "The server keeps its last\nanswer for a minute.",
+        "“the SERVER keeps its last answer”",
+        'uv pip install "fastapi>=0.115"',
+        'uv pip install "fastapi >= 0.115"',
+        "or add it to the configuration",
+        "retries = 10",
+        "uvicorn keeps tensors",
+        "将最后的答案保留一分钟",
+        "ÄNDERUNGEN ÜBERNIMMT der Dienst sofort",
+    ],
+)
+def test_a_quotation_is_found_whatever_its_spaces_and_markup(text: str) -> None:
+    """Case, spaces, markup, links and the end of a sentence do not matter."""
+    wanted = quotation(text)
+    assert wanted
+    assert wanted.is_in(BODY)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the server keeps an answer for a minute",
+        "retries = 1",
+        "its last answer for the minute",
+        'pip install "fastapi>=0.11"',
+    ],
+)
+def test_other_words_are_no_quotation(text: str) -> None:
+    """Every word must be in its place, as a whole."""
+    wanted = quotation(text)
+    assert wanted
+    assert not wanted.is_in(BODY)
+
+
+@pytest.mark.parametrize(
+    "text", ["create a word document", "run the tests", "x = ", "= = = = =", "--verbose"]
+)
+def test_a_few_usual_words_quote_nothing(text: str) -> None:
+    """Many texts have them by chance."""
+    assert quotation(text) is None
+
+
+def test_the_item_that_contains_the_query_comes_first() -> None:
+    """The reason names its first section with the quotation."""
+    near = [skill(f"server-{number}", "The server keeps an answer") for number in range(5)]
+    engine = hybrid_engine([GUIDE, *near])
+    text = "The server keeps its last answer for a minute"
+    hit, *others = engine.search(Query(text=text, limit=9, threshold=0.0)).hits
+    assert (hit.id, hit.matched_in) == (GUIDE.id, "## Settings")
+    assert hit.reason == "Exact text match, in “Settings”"
+    assert hit.confidence >= 0.92
+    assert all(other.confidence < hit.confidence for other in others)
+    (first, *_) = engine.search(Query(text="How the server keeps its last minute")).hits
+    assert first.reason != hit.reason
+
+
+def test_a_description_is_quoted_as_well() -> None:
+    """A tool's description is not in a section."""
+    said = tool("desk__mail", "Sends a letter to the given person by mail.")
+    (hit,) = hybrid_engine([GUIDE, said]).search(Query(text="a letter to the given person")).hits
+    assert (hit.id, hit.reason) == (said.id, "Exact text match")
+
+
+@pytest.mark.parametrize("piece", ["keeps last ", "keeps`* ", "keeps](", "last", "[a](b) keeps "])
+def test_a_search_for_a_quotation_takes_linear_time(piece: str) -> None:
+    """Ten times the text takes about ten times as long."""
+    wanted = quotation("the server keeps last answers for a minute")
+    assert wanted
+    assert not grows_too_fast(wanted.is_in, lambda size: piece * size)
