@@ -170,6 +170,7 @@ EXAMPLES = {
     "repertory.project_search.word_index._RUN": ["ab12_c"],
     "repertory.search.confidence._LETTERS": ["m&a", "a/b"],
     "repertory.search.languages._WORD": ["ab cd"],
+    "repertory.search.quotations._ADDRESS": ["a.b/c/d"],
     "repertory.search.quotations._TOKEN": ["ab, `c`"],
     "repertory.search.similar_names._HAN": ["a中b"],
     "repertory.search.steps._CLAUSE": ["a, and b", "a and b"],

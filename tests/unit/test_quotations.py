@@ -37,6 +37,8 @@ GUIDE = skill("guide", "How to begin", body=BODY)
         "retries = 10",
         "uvicorn keeps tensors",
         "将最后的答案保留一分钟",
+        "https://example.com/configuration#a",
+        "example.com/configuration#a",
         "ÄNDERUNGEN ÜBERNIMMT der Dienst sofort",
     ],
 )

@@ -1,10 +1,11 @@
-"""Queries that quote a text, such as a sentence, a command or a setting copied from a document."""
+"""Queries that quote a text, such as a sentence, a command or an address copied from a document."""
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
-from itertools import islice, pairwise
-from typing import NamedTuple
+from functools import cached_property, lru_cache
+from itertools import islice
+
+import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.catalogue.names import UNSPACED
@@ -12,7 +13,7 @@ from repertory.catalogue.views import LINK
 from repertory.index.keywords.background import rarity
 from repertory.index.keywords.document import Entry
 from repertory.index.keywords.query_words import AROUND, query_words
-from repertory.index.keywords.tokens import runs, word_count
+from repertory.index.keywords.tokens import STOP_WORDS, runs, term_of, word_count
 
 # A text that has this many words of a request in the same order was hardly written independently.
 MIN_WORDS = 5
@@ -24,31 +25,44 @@ _OPTION = " --"
 _END = ".,:;!?"  # a sentence may be copied without its end
 # Characters of scripts without spaces, words, and signs; a copy of a displayed text has no markup.
 _TOKEN = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s`*]")
+_ADDRESS = re.compile(r"[^\s/]+/\S+")  # of a web page or a file
 # What may be between two words of a displayed text: spaces, markup, and the target of a link.
 _GAP = r"[\s`*\[]{0,9}(?:\]\([^()]{0,300}\))?[\s`*\[]{0,9}"
-_MARGIN = 400  # bytes around two words that may belong to the targets of links
-_MAX_READ = 50_000  # bytes around the occurrences of two words in a text that are compared
+PART = 4  # words and signs that are looked for first
+_MARGIN = 400  # bytes around these that may belong to the targets of links
+_MAX_READ = 50_000  # bytes around their occurrences in a text that are compared
 
 
-class Quotation(NamedTuple):
+class Quotation(msgspec.Struct, frozen=True, dict=True):
     """What an item must contain to be quoted by a query.
 
     Attributes:
-        text: The words and signs of the query in lower case, each between two spaces.
-        pair: Its two longest neighbours as bytes, which are looked for first.
-        reach: The number of bytes before and after them that may belong to the text.
+        tokens: The words and signs of the query, in lower case.
+        is_address: Whether it may be the target of a link, and not only a displayed text.
     """
 
-    text: str
-    pair: re.Pattern[bytes]
-    reach: int
+    tokens: Sequence[str]
+    is_address: bool
+
+    @cached_property
+    def _rarest(self) -> re.Pattern[bytes]:
+        """The expression for its rarest tokens in a row, or for a whole address."""
+        if self.is_address:  # of which many may begin alike
+            return re.compile("".join(map(_in_any_case, self.tokens)).encode())
+        last = max(len(self.tokens) - PART, 0)
+        parts = [self.tokens[at : at + PART] for at in range(last + 1)]
+        rarest = max(parts, key=lambda part: sum(map(_rarity, part)))
+        return re.compile(_GAP.join(map(_in_any_case, rarest)).encode())
 
     def is_in(self, text: str) -> bool:
         """Whether a text contains the quotation, in any case and with any spaces and markup."""
         lower = text.encode(errors="replace").lower()  # five times as fast as the lower case of str
-        found = islice(self.pair.finditer(lower), _MAX_READ // self.reach)
-        around = (lower[max(at.start() - self.reach, 0) : at.end() + self.reach] for at in found)
-        return any(self.text in _joined(_tokens(one.decode(errors="ignore"))) for one in around)
+        wanted = _joined(self.tokens)
+        reach = 2 * len(wanted.encode()) + _MARGIN
+        found = islice(self._rarest.finditer(lower), _MAX_READ // reach)
+        around = (lower[max(at.start() - reach, 0) : at.end() + reach] for at in found)
+        texts = (one.decode(errors="ignore") for one in around)
+        return any(wanted in _joined(_tokens(one, has_links=self.is_address)) for one in texts)
 
     def is_of(self, entry: Entry, item: Item | None) -> bool:
         """Whether an item's description or body contains the quotation.
@@ -68,23 +82,27 @@ def quotation(query: str) -> Quotation | None:
     is_code = not _SIGNS.isdisjoint(typed) or _OPTION in typed
     if number < (MIN_WORDS_OF_CODE if is_code else MIN_RARE_WORDS):
         return None
-    is_short = number < MIN_WORDS and not is_code
+    is_address = _ADDRESS.fullmatch(typed) is not None
+    is_short = number < MIN_WORDS and not (is_code or is_address)
     if is_short and sum(rarity(one.term) for one in query_words(typed)) < MIN_RARITY:
         return None
-    tokens = _tokens(typed)
-    pair = max(pairwise(tokens), key=lambda pair: sum(map(len, pair)))
-    expression = re.compile(_GAP.join(map(_in_any_case, pair)).encode())
-    return Quotation(_joined(tokens), expression, 2 * len(typed.encode()) + _MARGIN)
+    return Quotation(_tokens(typed, has_links=is_address), is_address)
+
+
+def _tokens(text: str, *, has_links: bool) -> list[str]:
+    """The words and signs of a text in lower case; the targets of links only on request."""
+    lower = text.lower()
+    return _TOKEN.findall(lower if has_links else LINK.sub(r"\1", lower))
+
+
+def _joined(tokens: Sequence[str]) -> str:
+    return f" {' '.join(tokens)} "
+
+
+def _rarity(token: str) -> float:
+    return 0.0 if token in STOP_WORDS else rarity(term_of(token))
 
 
 def _in_any_case(token: str) -> str:
     """The expression for a token in bytes, of which only those of ASCII are in lower case."""
     return "".join(re.escape(one) if one.isascii() else f"(?:{one}|{one.upper()})" for one in token)
-
-
-def _tokens(text: str) -> list[str]:
-    return _TOKEN.findall(LINK.sub(r"\1", text.lower()))
-
-
-def _joined(tokens: Sequence[str]) -> str:
-    return f" {' '.join(tokens)} "
