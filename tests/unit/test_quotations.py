@@ -1,9 +1,11 @@
 """Queries that quote a text find the item that contains it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from repertory.search.query import Query
-from repertory.search.quotations import quotation
+from repertory.search.quotations import MIN_WORDS, quotation
 from tests.support.builders import skill, tool
 from tests.support.growth import grows_too_fast
 from tests.support.hybrid_search import hybrid_engine
@@ -22,6 +24,8 @@ Use `uv pip install "fastapi>=0.115"`, or
 retries = 10
 The server keeps    its **last** answer for a minute. Uvicorn keeps tensors.
 """
+WORDS = """harbour lantern violin granite orchard falcon meadow copper saddle thistle
+    walnut cobalt pepper anchor""".split()  # noqa: SIM905 -- readable so
 GUIDE = skill("guide", "How to begin", body=BODY)
 
 
@@ -100,3 +104,17 @@ def test_a_search_for_a_quotation_takes_linear_time(piece: str) -> None:
     wanted = quotation("the server keeps last answers for a minute")
     assert wanted
     assert not grows_too_fast(wanted.is_in, lambda size: piece * size)
+
+
+@given(data=st.data())
+def test_any_part_of_a_text_is_found_among_similar_texts(data: st.DataObject) -> None:
+    """All items have the same words, in other orders."""
+    words = data.draw(st.lists(st.sampled_from(WORDS), min_size=8, max_size=12, unique=True))
+    orders = data.draw(st.lists(st.permutations(words), min_size=1, max_size=15))
+    texts = [" ".join(order) for order in orders]
+    items = [skill(f"s{number}", "A note", body=text) for number, text in enumerate(texts)]
+    first = data.draw(st.integers(0, len(words) - MIN_WORDS))
+    quoted = " ".join(orders[0][first : first + MIN_WORDS])
+    hits = hybrid_engine(items).search(Query(text=quoted, limit=50, threshold=0.0)).hits
+    found = {one for hit in hits if hit.confidence >= 0.92 for one in (hit.id, *hit.duplicates)}
+    assert found == {one.id for one, text in zip(items, texts, strict=True) if quoted in text}
