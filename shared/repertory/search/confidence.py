@@ -119,10 +119,10 @@ def _by_terms(found: Candidates, *, is_all: bool = True) -> Confidences:
     if found.close.any():
         confidence = np.maximum(confidence, _of_typed_names(found, confidence))
     confidence = _without_opposites(found, confidence)
-    return np.where(found.quoted, _within(QUOTED, confidence), confidence)
+    return np.where(found.quoted, within(QUOTED, confidence), confidence)
 
 
-def _within(bounds: tuple[float, float], confidence: Confidences) -> Confidences:
+def within(bounds: tuple[float, float], confidence: Confidences) -> Confidences:
     """The confidences, mapped to a range; those above it stay."""
     low, high = bounds
     return np.maximum(confidence, low + (high - low) * confidence / MAX_UNNAMED)
@@ -167,7 +167,7 @@ def _of_identifier(found: Candidates, confidence: Confidences) -> Confidences:
     weight = found.matches.only([found.matches.whole]).weights(found.rows)[0]
     is_named = np.all(reaches(found.weights, NAME.least), axis=0)
     has_it = np.logical_or(is_named, reaches(weight, BODY.least))
-    return np.where(has_it, _within(IDENTIFIER, confidence), np.minimum(confidence, ITS_PARTS))
+    return np.where(has_it, within(IDENTIFIER, confidence), np.minimum(confidence, ITS_PARTS))
 
 
 def _of_one_word(

@@ -27,14 +27,15 @@ from repertory.notices import (
     about_unknown_words,
 )
 from repertory.search.answer import Answer, Hit, Mode
-from repertory.search.candidates import all_candidates
-from repertory.search.confidence import confidences
+from repertory.search.candidates import Candidates, all_candidates
+from repertory.search.confidence import IN_BODY, Confidences, confidences, within
 from repertory.search.duplicates import MAX_DUPLICATES, grouped
 from repertory.search.editorial import apply_policies
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import DEFAULT_THRESHOLD, Inference, with_inferred
 from repertory.search.item_cache import ItemCache
 from repertory.search.keyword_arm import MAX_BY_WORDS, KeywordResult, search_keywords
+from repertory.search.nearness import is_near
 from repertory.search.query import Query, check
 from repertory.search.quotations import quotation
 from repertory.search.ranking import Ranked, Task, best_first, task_of
@@ -238,7 +239,8 @@ class SearchEngine:
         """The ranked candidates of one text."""
         quoted = self._quoted(query, words.quoted, nearest.records if nearest else {})
         candidates = all_candidates(query, self.keywords, words, nearest, quoted)
-        confidence, notes = apply_policies(candidates, confidences(candidates))
+        confidence = self._with_near(candidates, confidences(candidates))
+        confidence, notes = apply_policies(candidates, confidence)
         return Ranked(
             candidates=candidates,
             confidence=confidence,
@@ -259,6 +261,29 @@ class SearchEngine:
             for row, entry in zip(rows, entries, strict=True)
             if wanted.is_of(entry, items.get(entry.id))
         ]
+
+    def _with_near(self, found: Candidates, confidence: Confidences) -> Confidences:
+        """The confidences, raised for items that have the words of the query near each other.
+
+        Such items are not among the first if enough others are better, so they are not read then.
+        """
+        (least, most), terms = IN_BODY, found.matches.terms
+        places = np.flatnonzero(found.matches.have_all(found.weights) & (confidence < least))
+        better = found.rows[confidence > most].tolist()
+        is_enough = len(_groups(better, self.keywords, found.query.limit)) == found.query.limit
+        if len(terms) < 2 or not len(places) or is_enough:
+            return confidence
+        places = places[np.argsort(-found.keyword[places], kind="stable")][:MAX_BY_WORDS]
+        rows = found.rows[places].tolist()
+        items = self.available_items(_with_body(self.keywords, rows))
+        near = [
+            place
+            for place, entry in zip(places, self.keywords.entries(rows), strict=True)
+            if (item := items.get(entry.id)) and is_near(terms, item.body)
+        ]
+        raised = confidence.copy()
+        raised[near] = within(IN_BODY, confidence[near])
+        return raised
 
     def hits(
         self,

@@ -37,8 +37,8 @@ def explain(engine: SearchEngine, query: Query, item: str) -> Explanation:
         StoreError: The items cannot be read now.
     """
     index = engine.keywords
-    task = engine.rank(query)
-    query = task.query
+    task = engine.rank(replace(query, limit=NO_LIMIT))  # with the confidence of every item
+    query = replace(task.query, limit=query.limit)
     row = row_of(index, item)
     item_id = index.entry(row).id
     is_allowed = bool(index.allowed(np.array([row]), query.where)[0])

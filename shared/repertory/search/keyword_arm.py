@@ -104,10 +104,8 @@ def search_keywords(
 
 def _with_all_terms(matches: Matches, found: Collection[int]) -> list[int]:
     """The rows that have all terms of a query, in any field; none if any term was corrected."""
-    if not all(term.exact for term in matches.terms):
-        return []
     rows = np.array(sorted(found), np.int64)
-    with_all: list[int] = rows[matches.weights(rows).all(axis=0)].tolist()
+    with_all: list[int] = rows[matches.have_all(matches.weights(rows))].tolist()
     return with_all
 
 

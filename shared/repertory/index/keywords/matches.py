@@ -220,6 +220,13 @@ class Matches:
         mean: Scores = (self.shares[:, None] * weights).sum(axis=0)
         return mean
 
+    def have_all(self, weights: Scores) -> NDArray[np.bool_]:
+        """Which rows, given their weights, have all terms; none do if any term was corrected."""
+        if not all(term.exact for term in self.terms):
+            return np.zeros(weights.shape[1], np.bool_)
+        every: NDArray[np.bool_] = np.all(weights > 0, axis=0)
+        return every
+
     def has(self, term: QueryTerm, row: int) -> bool:
         """Whether an item contains a term."""
         return any(self._index.holds(one, row) for one in term.indexed)

@@ -1,0 +1,34 @@
+"""Whether the words of a query are near each other in a text."""
+
+from collections.abc import Iterator, Sequence
+
+from repertory.catalogue.views import Section
+from repertory.index.keywords.lexicon import QueryTerm
+from repertory.search.reasons import terms_of
+
+NEAR = 80  # characters before and after the rarest word in which the others must be
+_MAX_LOOKS = 50  # occurrences of the rarest word that are examined
+
+
+def is_near(terms: Sequence[QueryTerm], text: str) -> bool:
+    """Whether a text has all terms near each other somewhere."""
+    rarest, *others = sorted(terms, key=lambda term: -term.rarity)
+    lower = text.lower()
+    for at in _places(rarest, lower):
+        around = lower[max(at - NEAR, 0) : at + NEAR]
+        if all(any(one in around for one in term.beginnings) for term in others):
+            words = text[max(at - NEAR, 0) : at + NEAR]  # a beginning may be within another word
+            if len(terms_of(Section(heading="", text=words), terms)) == len(terms):
+                return True
+    return False
+
+
+def _places(term: QueryTerm, lower: str) -> Iterator[int]:
+    """The first places of a term's beginnings in a text in lower case."""
+    for beginning in term.beginnings:
+        at = -1
+        for _ in range(_MAX_LOOKS):
+            at = lower.find(beginning, at + 1)
+            if at < 0:
+                break
+            yield at

@@ -1,0 +1,52 @@
+"""Items that have the common words of a query near each other are found."""
+
+import pytest
+
+from repertory.index.keywords.index import KeywordIndex
+from repertory.search.explain import explain
+from repertory.search.nearness import NEAR, is_near
+from repertory.search.query import Query
+from tests.support.builders import skill
+from tests.support.hybrid_search import hybrid_engine
+
+FAR = "x " * NEAR
+EDITOR = skill("editor", "Writing programs", body=f"Open the command palette. {FAR} Save a file.")
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("command palette", True),
+        ("palette of commands", True),
+        ("command file", False),
+        ("palette pen", False),  # "open" has these letters
+        ("pale command", False),
+    ],
+)
+def test_all_words_must_be_near_each_other(query: str, *, expected: bool) -> None:
+    """Inflected forms count, other words that begin alike do not."""
+    other = skill("other", "A pen and a pale palette of commands in a file")
+    index = KeywordIndex.empty().updated((), [EDITOR, other])
+    assert is_near(index.match(query).terms, EDITOR.body) == expected
+
+
+def test_two_common_words_in_one_sentence_are_found() -> None:
+    """If they are far apart, they say little, since most long texts have them."""
+    engine = hybrid_engine([EDITOR, skill("garden", "Growing roses", body="Water them.")])
+    (hit,) = engine.search(Query(text="command palette")).hits
+    assert hit.id == EDITOR.id
+    assert 0.36 <= hit.confidence <= 0.41
+    assert not engine.search(Query(text="command file")).hits
+    assert explain(engine, Query(text="command palette"), EDITOR.id).hit == hit
+
+
+def test_a_lower_limit_does_not_change_what_explain_says() -> None:
+    """A search does not read items that cannot be among its hits, but an explanation does."""
+    palette = skill("palette", "The command palette")
+    engine = hybrid_engine([EDITOR, palette])
+    query = Query(text="command palette", limit=1)
+    (first,) = engine.search(query).hits
+    assert first.id == palette.id
+    explained = explain(engine, query, EDITOR.id)
+    assert "a limit of 2 would show it" in explained.verdict
+    assert 0.36 <= explained.hit.confidence <= 0.41
