@@ -3,7 +3,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from repertory.search.duplicates import MAX_DUPLICATES
+from repertory.search.keyword_arm import MAX_BY_WORDS
 from repertory.search.query import Query
 from repertory.search.quotations import MIN_WORDS, quotation
 from tests.support.builders import skill, tool
@@ -89,6 +92,19 @@ def test_the_item_that_contains_the_query_comes_first() -> None:
     assert all(other.confidence < hit.confidence for other in others)
     (first, *_) = engine.search(Query(text="How the server keeps its last minute")).hits
     assert first.reason != hit.reason
+
+
+def test_copies_of_a_quoted_item_are_one_hit() -> None:
+    """They leave room for another item with the quotation, however many they are."""
+    copies = [
+        replace(skill("copy", "Begin here", body=BODY), id=f"repo-{number}/copy", source="repo")
+        for number in range(2 * MAX_BY_WORDS)
+    ]
+    engine = hybrid_engine([*copies, GUIDE])
+    text = "The server keeps its last answer for a minute"
+    hits = engine.search(Query(text=text, limit=9)).hits
+    assert {hit.name: len(hit.duplicates) for hit in hits} == {"copy": MAX_DUPLICATES, "guide": 0}
+    assert all(hit.confidence >= 0.92 for hit in hits)
 
 
 def test_a_description_is_quoted_as_well() -> None:

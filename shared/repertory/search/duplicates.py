@@ -3,8 +3,11 @@
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 
+import numpy as np
+
 from repertory.catalogue.item import Kind
 from repertory.index.keywords.document import Entry
+from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.tokens import terms
 
 MAX_DUPLICATES = 20  # ids that one hit names
@@ -13,6 +16,13 @@ MAX_COMPARED = 24
 # A description with fewer terms is too general to identify a tool across servers ("Create an
 # issue") or a document ("Introduction").
 MIN_TERMS = 4
+
+
+def first_groups(rows: Sequence[int], index: KeywordIndex, limit: int) -> list[list[int]]:
+    """The first groups of rows with duplicate items; see ``grouped``."""
+    keys = index.duplicate_keys(np.array(rows, np.int64)).tolist()
+    found = grouped(keys, lambda place: index.entry(rows[place]))[:limit]
+    return [[rows[place] for place in group] for group in found]
 
 
 def grouped(keys: Sequence[int], entry_at: Callable[[int], Entry]) -> list[list[int]]:

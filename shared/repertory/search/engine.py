@@ -29,7 +29,7 @@ from repertory.notices import (
 from repertory.search.answer import Answer, Hit, Mode
 from repertory.search.candidates import Candidates, all_candidates
 from repertory.search.confidence import IN_BODY, Confidences, confidences, within
-from repertory.search.duplicates import MAX_DUPLICATES, grouped
+from repertory.search.duplicates import MAX_DUPLICATES, first_groups
 from repertory.search.editorial import apply_policies
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import DEFAULT_THRESHOLD, Inference, with_inferred
@@ -237,7 +237,7 @@ class SearchEngine:
 
     def _ranked(self, query: Query, words: KeywordResult, nearest: VectorResult | None) -> Ranked:
         """The ranked candidates of one text."""
-        quoted = self._quoted(query, words.quoted, nearest.records if nearest else {})
+        quoted = self._quoted(query, words, nearest.records if nearest else {})
         candidates = all_candidates(query, self.keywords, words, nearest, quoted)
         confidence = self._with_near(candidates, confidences(candidates))
         confidence, notes = apply_policies(candidates, confidence)
@@ -249,41 +249,51 @@ class SearchEngine:
             records=nearest.records if nearest else {},
         )
 
-    def _quoted(self, query: Query, rows: Sequence[int], records: Mapping[str, str]) -> list[int]:
-        """The rows whose items contain the query word for word, as far as they can be read."""
+    def _quoted(self, query: Query, words: KeywordResult, records: Mapping[str, str]) -> list[int]:
+        """The rows whose items contain the query word for word."""
         wanted = quotation(query.text)
-        if not (rows and wanted):
-            return []
-        items = self.available_items(_with_body(self.keywords, rows), given=records)
-        entries = self.keywords.entries(rows)
-        return [
-            row
-            for row, entry in zip(rows, entries, strict=True)
-            if wanted.is_of(entry, items.get(entry.id))
-        ]
+        return self._holding(words.quoted, wanted.is_of, records) if wanted else []
 
     def _with_near(self, found: Candidates, confidence: Confidences) -> Confidences:
         """The confidences, raised for items that have the words of the query near each other.
 
         Such items are not among the first if enough others are better, so they are not read then.
         """
-        (least, most), terms = IN_BODY, found.matches.terms
+        (least, most), terms, limit = IN_BODY, found.matches.terms, found.query.limit
         places = np.flatnonzero(found.matches.have_all(found.weights) & (confidence < least))
         better = found.rows[confidence > most].tolist()
-        is_enough = len(_groups(better, self.keywords, found.query.limit)) == found.query.limit
-        if len(terms) < 2 or not len(places) or is_enough:
+        if (
+            len(terms) < 2
+            or not len(places)
+            or len(first_groups(better, self.keywords, limit)) == limit
+        ):
             return confidence
-        places = places[np.argsort(-found.keyword[places], kind="stable")][:MAX_BY_WORDS]
-        rows = found.rows[places].tolist()
-        items = self.available_items(_with_body(self.keywords, rows))
-        near = [
-            place
-            for place, entry in zip(places, self.keywords.entries(rows), strict=True)
-            if (item := items.get(entry.id)) and is_near(terms, item.body)
+        order = self.keywords.highest_first(found.rows[places], found.keyword[places])
+        rows = found.rows[places[order]].tolist()
+        same = first_groups(rows, self.keywords, MAX_BY_WORDS)
+        near = self._holding(same, lambda _, item: item is not None and is_near(terms, item.body))
+        raised = within(IN_BODY, confidence)
+        return np.where(np.isin(found.rows, near), raised, confidence)
+
+    def _holding(
+        self,
+        same: Sequence[Sequence[int]],
+        holds: Callable[[Entry, Item | None], bool],
+        given: Mapping[str, str] | None = None,
+    ) -> list[int]:
+        """The rows of items for which a condition holds, as far as they can be read.
+
+        Of each group of copies, one item is read. ``given`` is as for ``available_items``.
+        """
+        firsts = [first for first, *_ in same]
+        items = self.available_items(_with_body(self.keywords, firsts), given=given)
+        entries = self.keywords.entries(firsts)
+        return [
+            row
+            for group, entry in zip(same, entries, strict=True)
+            if holds(entry, items.get(entry.id))
+            for row in group
         ]
-        raised = confidence.copy()
-        raised[near] = within(IN_BODY, confidence[near])
-        return raised
 
     def hits(
         self,
@@ -306,7 +316,7 @@ class SearchEngine:
         copies = [tuple(index.entry(row).id for row in same[:max_copies]) for _, *same in groups]
         sure = task.merged.confidence
         usual = [row for row in task.reaching(DEFAULT_THRESHOLD) if row not in away]
-        direct = [sure[one] for one, *_ in _groups(usual, index, query.limit)]
+        direct = [sure[one] for one, *_ in first_groups(usual, index, query.limit)]
         shown = {
             one
             for row, same in zip(first, copies, strict=True)
@@ -326,12 +336,12 @@ class SearchEngine:
 
     def _groups_left(self, rows: Sequence[int], limit: int) -> tuple[list[list[int]], set[int]]:
         """The first groups of duplicates without items that are gone, and the rows of those."""
-        groups = _groups(rows, self.keywords, limit)
+        groups = first_groups(rows, self.keywords, limit)
         away: set[int] = set()
         while gone := self._gone(groups):
             # If the first of some copies is gone, the group may now rank lower.
             away |= gone
-            groups = _groups([row for row in rows if row not in away], self.keywords, limit)
+            groups = first_groups([row for row in rows if row not in away], self.keywords, limit)
         return groups, away
 
     def _gone(self, groups: Sequence[Sequence[int]]) -> set[int]:
@@ -443,13 +453,6 @@ class SearchEngine:
         except (ModelError, StoreError) as error:
             problems.append(str(error))
             return [None] * len(queries)
-
-
-def _groups(rows: Sequence[int], index: KeywordIndex, limit: int) -> list[list[int]]:
-    """The first groups of rows with duplicate items; see ``grouped``."""
-    keys = index.duplicate_keys(np.array(rows, np.int64)).tolist()
-    groups = grouped(keys, lambda place: index.entry(rows[place]))[:limit]
-    return [[rows[place] for place in group] for group in groups]
 
 
 def _with_body(index: KeywordIndex, rows: Sequence[int]) -> list[str]:

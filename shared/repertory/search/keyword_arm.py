@@ -19,6 +19,7 @@ from repertory.index.keywords.query_words import bare, plain
 from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter
 from repertory.search.capabilities import jobs
+from repertory.search.duplicates import first_groups
 from repertory.search.languages import shared_terms
 from repertory.search.query import Query
 from repertory.search.quotations import quotation
@@ -46,7 +47,8 @@ class KeywordResult(msgspec.Struct, frozen=True, kw_only=True):
             policies.
         keys: The keys of the items whose cosines are needed, by row.
         likely: The rows that will probably be shown, best first.
-        quoted: The rows that may contain the query word for word, since they have all its terms.
+        quoted: Groups of copies that may contain the query word for word, since they have all its
+            terms, best first.
         depth: The maximum number of rows taken by words, including copies.
     """
 
@@ -56,7 +58,7 @@ class KeywordResult(msgspec.Struct, frozen=True, kw_only=True):
     found: Set[int]
     keys: Mapping[int, int]
     likely: Sequence[int]
-    quoted: Sequence[int] = ()
+    quoted: Sequence[Sequence[int]] = ()
     depth: int
 
 
@@ -88,7 +90,8 @@ def search_keywords(
         likely |= dict.fromkeys(best[:MAX_LIKELY])
     found |= promoted(query, found, index)
     successors = {*islice(index.policies.successors.values(), MAX_NAMED)}
-    quoted = _with_all_terms(matches, found) if quotation(query.text) else []
+    quoted = _with_all_terms(matches, found, index) if quotation(query.text) else []
+    likely = {first: 1.0 for first, *_ in quoted} | likely
     expected = sorted(found | _allowed(successors, index, query.where))
     return KeywordResult(
         matches=matches,
@@ -96,17 +99,22 @@ def search_keywords(
         close=close,
         found=found,
         keys=dict(zip(expected, index.keys_of(expected), strict=True)),
-        likely=[*dict.fromkeys([*quoted, *likely])][: max(MAX_LIKELY, len(quoted))],
+        likely=[*likely][: max(MAX_LIKELY, len(quoted))],
         quoted=quoted,
         depth=depth,
     )
 
 
-def _with_all_terms(matches: Matches, found: Collection[int]) -> list[int]:
-    """The rows that have all terms of a query, in any field; none if any term was corrected."""
+def _with_all_terms(
+    matches: Matches, found: Collection[int], index: KeywordIndex
+) -> list[list[int]]:
+    """The best groups of copies that have all terms of a query, in any field and uncorrected."""
     rows = np.array(sorted(found), np.int64)
-    with_all: list[int] = rows[matches.have_all(matches.weights(rows))].tolist()
-    return with_all
+    weights = matches.weights(rows)
+    places = np.flatnonzero(matches.have_all(weights))
+    scores = matches.mean(weights[:, places])
+    best: list[int] = rows[places[index.highest_first(rows[places], scores)]].tolist()
+    return first_groups(best, index, MAX_BY_WORDS)
 
 
 def _without_kind(text: str, matches: Matches) -> list[QueryTerm]:

@@ -222,7 +222,7 @@ class Matches:
 
     def have_all(self, weights: Scores) -> NDArray[np.bool_]:
         """Which rows, given their weights, have all terms; none do if any term was corrected."""
-        if not all(term.exact for term in self.terms):
+        if not (self.terms and all(term.exact for term in self.terms)):
             return np.zeros(weights.shape[1], np.bool_)
         every: NDArray[np.bool_] = np.all(weights > 0, axis=0)
         return every
