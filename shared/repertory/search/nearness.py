@@ -14,13 +14,13 @@ def is_near(terms: Sequence[QueryTerm], text: str) -> bool:
     """Whether a text has all terms near each other somewhere."""
     rarest, *others = sorted(terms, key=lambda term: -term.rarity)
     lower = text.lower()
-    for at in _places(rarest, lower):
-        around = lower[max(at - NEAR, 0) : at + NEAR]
-        if all(any(one in around for one in term.beginnings) for term in others):
-            words = text[max(at - NEAR, 0) : at + NEAR]  # a beginning may be within another word
-            if len(terms_of(Section(heading="", text=words), terms)) == len(terms):
-                return True
-    return False
+    around = (lower[max(at - NEAR, 0) : at + NEAR] for at in _places(rarest, lower))
+    # A beginning may be within another word, so the words are compared as well.
+    return any(
+        all(any(one in part for one in term.beginnings) for term in others)
+        and len(terms_of(Section(heading="", text=part), terms)) == len(terms)
+        for part in around
+    )
 
 
 def _places(term: QueryTerm, lower: str) -> Iterator[int]:
