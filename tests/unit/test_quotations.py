@@ -108,10 +108,15 @@ def test_copies_of_a_quoted_item_are_one_hit() -> None:
 
 
 def test_a_description_is_quoted_as_well() -> None:
-    """A tool's description is not in a section."""
-    said = tool("desk__mail", "Sends a letter to the given person by mail.")
-    (hit,) = hybrid_engine([GUIDE, said]).search(Query(text="a letter to the given person")).hits
-    assert (hit.id, hit.reason) == (said.id, "Exact text match")
+    """A tool has only a description, whose words are evidence enough."""
+    letters = skill("letters", "Sends a letter to the given person by mail.")
+    mail = tool("desk__mail", letters.description)
+    text = "a letter to the given person"
+    hits = hybrid_engine([GUIDE, letters, mail]).search(Query(text=text)).hits
+    assert [(hit.id, hit.reason == "Exact text match") for hit in hits] == [
+        (letters.id, True),
+        (mail.id, False),
+    ]
 
 
 @pytest.mark.parametrize("piece", ["keeps last ", "keeps`* ", "keeps](", "last", "[a](b) keeps "])

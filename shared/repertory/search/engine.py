@@ -34,7 +34,12 @@ from repertory.search.editorial import apply_policies
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import DEFAULT_THRESHOLD, Inference, with_inferred
 from repertory.search.item_cache import ItemCache
-from repertory.search.keyword_arm import MAX_BY_WORDS, KeywordResult, search_keywords
+from repertory.search.keyword_arm import (
+    MAX_BY_WORDS,
+    KeywordResult,
+    search_keywords,
+    with_all_terms,
+)
 from repertory.search.nearness import is_near
 from repertory.search.query import Query, check
 from repertory.search.quotations import quotation
@@ -260,38 +265,30 @@ class SearchEngine:
         Such items are not among the first if enough others are better, so they are not read then.
         """
         (least, most), terms, limit = IN_BODY, found.matches.terms, found.query.limit
-        places = np.flatnonzero(found.matches.have_all(found.weights) & (confidence < least))
         better = found.rows[confidence > most].tolist()
-        if (
-            len(terms) < 2
-            or not len(places)
-            or len(first_groups(better, self.keywords, limit)) == limit
-        ):
+        if len(terms) < 2 or len(first_groups(better, self.keywords, limit)) == limit:
             return confidence
-        order = self.keywords.highest_first(found.rows[places], found.keyword[places])
-        rows = found.rows[places[order]].tolist()
-        same = first_groups(rows, self.keywords, MAX_BY_WORDS)
-        near = self._holding(same, lambda _, item: item is not None and is_near(terms, item.body))
-        raised = within(IN_BODY, confidence)
-        return np.where(np.isin(found.rows, near), raised, confidence)
+        low = confidence < least
+        same = with_all_terms(self.keywords, found.matches, found.rows[low], found.weights[:, low])
+        near = self._holding(same, lambda item: is_near(terms, item.body))
+        return np.where(np.isin(found.rows, near), within(IN_BODY, confidence), confidence)
 
     def _holding(
         self,
         same: Sequence[Sequence[int]],
-        holds: Callable[[Entry, Item | None], bool],
+        holds: Callable[[Item], bool],
         given: Mapping[str, str] | None = None,
     ) -> list[int]:
         """The rows of items for which a condition holds, as far as they can be read.
 
         Of each group of copies, one item is read. ``given`` is as for ``available_items``.
         """
-        firsts = [first for first, *_ in same]
-        items = self.available_items(_with_body(self.keywords, firsts), given=given)
-        entries = self.keywords.entries(firsts)
+        entries = self.keywords.entries([first for first, *_ in same])
+        items = self.available_items([entry.id for entry in entries], given=given)
         return [
             row
             for group, entry in zip(same, entries, strict=True)
-            if holds(entry, items.get(entry.id))
+            if (item := items.get(entry.id)) and holds(item)
             for row in group
         ]
 

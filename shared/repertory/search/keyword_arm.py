@@ -5,8 +5,10 @@ from itertools import islice
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from repertory.catalogue import actions
+from repertory.catalogue.item import Kind
 from repertory.catalogue.names import compact_name, has_separators, split_name
 from repertory.catalogue.policy import MAX_PHRASE_LENGTH
 from repertory.index.keywords.background import is_known
@@ -15,6 +17,7 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.lexicon import QueryTerm
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import EXACT, ONE_EDIT, OTHER_WORD
+from repertory.index.keywords.postings import Scores
 from repertory.index.keywords.query_words import bare, plain
 from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter
@@ -32,6 +35,7 @@ MAX_BY_WORDS = 20  # the best by words, if there are vectors too; see benchmarks
 MAX_LIKELY = 10  # the best by words; for three queries in four they include all three shown items
 # Items with a typed name, with a query's only word, or with a pin for it; thousands may have it.
 MAX_NAMED = 200
+_WITH_BODY = Filter(kinds=(Kind.SKILL, Kind.DOCUMENT))
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
 
 
@@ -90,7 +94,10 @@ def search_keywords(
         likely |= dict.fromkeys(best[:MAX_LIKELY])
     found |= promoted(query, found, index)
     successors = {*islice(index.policies.successors.values(), MAX_NAMED)}
-    quoted = _with_all_terms(matches, found, index) if quotation(query.text) else []
+    quoted = []
+    if quotation(query.text):
+        rows = np.array(sorted(found), np.int64)
+        quoted = with_all_terms(index, matches, rows, matches.weights(rows))
     likely = {first: 1.0 for first, *_ in quoted} | likely
     expected = sorted(found | _allowed(successors, index, query.where))
     return KeywordResult(
@@ -105,15 +112,16 @@ def search_keywords(
     )
 
 
-def _with_all_terms(
-    matches: Matches, found: Collection[int], index: KeywordIndex
+def with_all_terms(
+    index: KeywordIndex, matches: Matches, rows: NDArray[np.int64], weights: Scores
 ) -> list[list[int]]:
-    """The best groups of copies that have all terms of a query, in any field and uncorrected."""
-    rows = np.array(sorted(found), np.int64)
-    weights = matches.weights(rows)
-    places = np.flatnonzero(matches.have_all(weights))
-    scores = matches.mean(weights[:, places])
-    best: list[int] = rows[places[index.highest_first(rows[places], scores)]].tolist()
+    """The best groups of copies that have a body and all terms of a query, uncorrected.
+
+    ``weights`` are those of the terms in the rows; see ``Matches.weights``.
+    """
+    has_all = matches.have_all(weights) & index.allowed(rows, _WITH_BODY)
+    rows, scores = rows[has_all], matches.mean(weights[:, has_all])
+    best: list[int] = rows[index.highest_first(rows, scores)].tolist()
     return first_groups(best, index, MAX_BY_WORDS)
 
 

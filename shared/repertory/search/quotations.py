@@ -11,7 +11,6 @@ from repertory.catalogue.item import Item
 from repertory.catalogue.names import UNSPACED
 from repertory.catalogue.views import LINK
 from repertory.index.keywords.background import rarity
-from repertory.index.keywords.document import Entry
 from repertory.index.keywords.query_words import AROUND, query_words
 from repertory.index.keywords.tokens import STOP_WORDS, runs, term_of, word_count
 
@@ -64,13 +63,9 @@ class Quotation(msgspec.Struct, frozen=True, dict=True):
         texts = (one.decode(errors="ignore") for one in around)
         return any(wanted in _joined(_tokens(one, has_links=self.is_address)) for one in texts)
 
-    def is_of(self, entry: Entry, item: Item | None) -> bool:
-        """Whether an item's description or body contains the quotation.
-
-        Without the whole item, only the stored beginning of its description is known.
-        """
-        texts = (item.description, item.body) if item else (entry.description,)
-        return any(map(self.is_in, texts))
+    def is_of(self, item: Item) -> bool:
+        """Whether an item's description or body contains the quotation."""
+        return any(map(self.is_in, (item.description, item.body)))
 
 
 @lru_cache(maxsize=64)  # several parts of a search need it
