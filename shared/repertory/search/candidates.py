@@ -1,12 +1,13 @@
 """The items that either arm found for a query, with the evidence for each."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from repertory.catalogue.item import Kind
 from repertory.catalogue.views import LEAD
 from repertory.embedding.models import Calibration
 from repertory.index.keywords.document import Entry
@@ -14,7 +15,8 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.matches import Matches
 from repertory.index.vectors import Match
 from repertory.search.answer import Mode
-from repertory.search.keyword_arm import KeywordResult, promoted
+from repertory.search.duplicates import first_groups
+from repertory.search.keyword_arm import MAX_BY_WORDS, KeywordResult, promoted
 from repertory.search.query import Query
 from repertory.search.semantic_arm import VectorResult
 from repertory.search.similar_names import similarities
@@ -38,9 +40,9 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         keyword: The mean of these weights, weighted by rarity, 0…1.
         similarity: How similar the query is to the name, 0…1; 0 for a long query.
         close: How closely the query names the item, 0…1; see ``NameIndex.close``.
-        quoted: Whether the item contains the query word for word; see ``quotations``.
         sections: The number of the best section, by row, where a section has the best cosine.
         keyword_depth: The ``depth`` of the ``KeywordResult``.
+        quoted: The rows whose items contain the query word for word; see ``quotations``.
     """
 
     query: Query
@@ -55,9 +57,9 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     keyword: Numbers
     similarity: Numbers
     close: Numbers
-    quoted: NDArray[np.bool_]
     sections: Mapping[int, int]
     keyword_depth: int
+    quoted: frozenset[int] = frozenset()
 
     @cached_property
     def place_of(self) -> dict[int, int]:
@@ -74,23 +76,36 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The keyword scores, ascending."""
         return sorted(self.keyword.tolist())
 
+    @cached_property
+    def have_all_terms(self) -> NDArray[np.bool_]:
+        """Which candidates have all terms of the query, in any field and uncorrected."""
+        return self.matches.have_all(self.weights)
+
+    def complete(self, among: NDArray[np.bool_]) -> list[list[int]]:
+        """The rows of those candidates that have a body and all terms, in groups of copies.
+
+        These are the ``MAX_BY_WORDS`` groups that match best by words.
+        """
+        places = [
+            place
+            for place in np.flatnonzero(self.have_all_terms & among).tolist()
+            if self.entry(place).kind is not Kind.TOOL
+        ]
+        if not places:  # the usual case
+            return []
+        rows = self.rows[places]
+        best: list[int] = rows[self.index.highest_first(rows, self.keyword[places])].tolist()
+        return first_groups(best, self.index, MAX_BY_WORDS)
+
     def entry(self, place: int) -> Entry:
         """The entry at a place."""
         return self.index.entry(int(self.rows[place]))
 
 
 def all_candidates(
-    query: Query,
-    index: KeywordIndex,
-    words: KeywordResult,
-    nearest: VectorResult | None,
-    quoted: Collection[int] = (),
+    query: Query, index: KeywordIndex, words: KeywordResult, nearest: VectorResult | None
 ) -> Candidates:
-    """Combine the results of both arms.
-
-    ``nearest`` is None without the semantic arm; ``quoted`` are the rows with the query word for
-    word.
-    """
+    """Combine the results of both arms; ``nearest`` is None without the semantic arm."""
     matches = nearest.matches if nearest else ()
     cosines, sections = _fold(index, matches, query.weights.section_weight)
     close = words.close
@@ -118,7 +133,6 @@ def all_candidates(
         keyword=words.matches.mean(weights),
         similarity=similarities(query.text, index, ordered),
         close=np.array([close.get(row, 0.0) for row in ordered], np.float32),
-        quoted=np.isin(rows, [*quoted]),
         sections=sections,
         keyword_depth=words.depth,
     )

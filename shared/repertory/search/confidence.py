@@ -119,7 +119,9 @@ def _by_terms(found: Candidates, *, is_all: bool = True) -> Confidences:
     if found.close.any():
         confidence = np.maximum(confidence, _of_typed_names(found, confidence))
     confidence = _without_opposites(found, confidence)
-    return np.where(found.quoted, within(QUOTED, confidence), confidence)
+    if not found.quoted:
+        return confidence
+    return np.where(np.isin(found.rows, [*found.quoted]), within(QUOTED, confidence), confidence)
 
 
 def within(bounds: tuple[float, float], confidence: Confidences) -> Confidences:

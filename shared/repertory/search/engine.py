@@ -34,12 +34,7 @@ from repertory.search.editorial import apply_policies
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import DEFAULT_THRESHOLD, Inference, with_inferred
 from repertory.search.item_cache import ItemCache
-from repertory.search.keyword_arm import (
-    MAX_BY_WORDS,
-    KeywordResult,
-    search_keywords,
-    with_all_terms,
-)
+from repertory.search.keyword_arm import MAX_BY_WORDS, KeywordResult, search_keywords
 from repertory.search.nearness import is_near
 from repertory.search.query import Query, check
 from repertory.search.quotations import quotation
@@ -242,8 +237,9 @@ class SearchEngine:
 
     def _ranked(self, query: Query, words: KeywordResult, nearest: VectorResult | None) -> Ranked:
         """The ranked candidates of one text."""
-        quoted = self._quoted(query, words, nearest.records if nearest else {})
-        candidates = all_candidates(query, self.keywords, words, nearest, quoted)
+        records = nearest.records if nearest else {}
+        candidates = all_candidates(query, self.keywords, words, nearest)
+        candidates = self._with_quoted(candidates, records)
         confidence = self._with_near(candidates, confidences(candidates))
         confidence, notes = apply_policies(candidates, confidence)
         return Ranked(
@@ -251,13 +247,16 @@ class SearchEngine:
             confidence=confidence,
             notes=notes,
             order=best_first(candidates, confidence, self._precedence),
-            records=nearest.records if nearest else {},
+            records=records,
         )
 
-    def _quoted(self, query: Query, words: KeywordResult, records: Mapping[str, str]) -> list[int]:
-        """The rows whose items contain the query word for word."""
-        wanted = quotation(query.text)
-        return self._holding(words.quoted, wanted.is_of, records) if wanted else []
+    def _with_quoted(self, found: Candidates, records: Mapping[str, str]) -> Candidates:
+        """The candidates, with those whose items contain the query word for word."""
+        same = found.complete(found.have_all_terms)
+        wanted = quotation(found.query.text) if same else None
+        if wanted is None:
+            return found
+        return replace(found, quoted=frozenset(self._holding(same, wanted.is_of, records)))
 
     def _with_near(self, found: Candidates, confidence: Confidences) -> Confidences:
         """The confidences, raised for items that have the words of the query near each other.
@@ -265,11 +264,12 @@ class SearchEngine:
         Such items are not among the first if enough others are better, so they are not read then.
         """
         (least, most), terms, limit = IN_BODY, found.matches.terms, found.query.limit
-        better = found.rows[confidence > most].tolist()
-        if len(terms) < 2 or len(first_groups(better, self.keywords, limit)) == limit:
+        same = found.complete(confidence < least) if len(terms) > 1 else []
+        if not same:
             return confidence
-        low = confidence < least
-        same = with_all_terms(self.keywords, found.matches, found.rows[low], found.weights[:, low])
+        better = found.rows[confidence > most].tolist()
+        if len(first_groups(better, self.keywords, limit)) == limit:
+            return confidence
         near = self._holding(same, lambda item: is_near(terms, item.body))
         return np.where(np.isin(found.rows, near), within(IN_BODY, confidence), confidence)
 

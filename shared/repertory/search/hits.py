@@ -72,7 +72,7 @@ def explained(
         ),
         policy=tuple(notes),
     )
-    if found.quoted[place]:
+    if row in found.quoted:
         why = quoted_in(section)
     else:
         why = reason(query, entry, evidence, places, close, section, within)
@@ -99,7 +99,7 @@ def _matched_section(
     """
     if not item:
         return "", []
-    if found.quoted[place] and (wanted := quotation(found.query.text)):
+    if int(found.rows[place]) in found.quoted and (wanted := quotation(found.query.text)):
         parts = (one for one in split_at_headings(item.body) if wanted.is_in(one.text))
         return next(parts, NO_SECTION).heading, []
     if typed := identifier(found.query.text):

@@ -5,10 +5,8 @@ from itertools import islice
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from repertory.catalogue import actions
-from repertory.catalogue.item import Kind
 from repertory.catalogue.names import compact_name, has_separators, split_name
 from repertory.catalogue.policy import MAX_PHRASE_LENGTH
 from repertory.index.keywords.background import is_known
@@ -17,15 +15,12 @@ from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.lexicon import QueryTerm
 from repertory.index.keywords.matches import Matches
 from repertory.index.keywords.names import EXACT, ONE_EDIT, OTHER_WORD
-from repertory.index.keywords.postings import Scores
 from repertory.index.keywords.query_words import bare, plain
 from repertory.index.keywords.tokens import term_of
 from repertory.index.vectors import Filter
 from repertory.search.capabilities import jobs
-from repertory.search.duplicates import first_groups
 from repertory.search.languages import shared_terms
 from repertory.search.query import Query
-from repertory.search.quotations import quotation
 from repertory.search.semantic_arm import MAX_BY_MEANING
 from repertory.search.similar_names import MAX_NAME_WORDS, closest_name, is_other
 from repertory.telemetry.spans import traced
@@ -35,7 +30,6 @@ MAX_BY_WORDS = 20  # the best by words, if there are vectors too; see benchmarks
 MAX_LIKELY = 10  # the best by words; for three queries in four they include all three shown items
 # Items with a typed name, with a query's only word, or with a pin for it; thousands may have it.
 MAX_NAMED = 200
-_WITH_BODY = Filter(kinds=(Kind.SKILL, Kind.DOCUMENT))
 MIN_NAME_LENGTH = 4  # characters of an identifier within a sentence
 
 
@@ -51,8 +45,6 @@ class KeywordResult(msgspec.Struct, frozen=True, kw_only=True):
             policies.
         keys: The keys of the items whose cosines are needed, by row.
         likely: The rows that will probably be shown, best first.
-        quoted: Groups of copies that may contain the query word for word, since they have all its
-            terms, best first.
         depth: The maximum number of rows taken by words, including copies.
     """
 
@@ -62,7 +54,6 @@ class KeywordResult(msgspec.Struct, frozen=True, kw_only=True):
     found: Set[int]
     keys: Mapping[int, int]
     likely: Sequence[int]
-    quoted: Sequence[Sequence[int]] = ()
     depth: int
 
 
@@ -94,11 +85,6 @@ def search_keywords(
         likely |= dict.fromkeys(best[:MAX_LIKELY])
     found |= promoted(query, found, index)
     successors = {*islice(index.policies.successors.values(), MAX_NAMED)}
-    quoted = []
-    if quotation(query.text):
-        rows = np.array(sorted(found), np.int64)
-        quoted = with_all_terms(index, matches, rows, matches.weights(rows))
-    likely = {first: 1.0 for first, *_ in quoted} | likely
     expected = sorted(found | _allowed(successors, index, query.where))
     return KeywordResult(
         matches=matches,
@@ -106,23 +92,9 @@ def search_keywords(
         close=close,
         found=found,
         keys=dict(zip(expected, index.keys_of(expected), strict=True)),
-        likely=[*likely][: max(MAX_LIKELY, len(quoted))],
-        quoted=quoted,
+        likely=[*likely][:MAX_LIKELY],
         depth=depth,
     )
-
-
-def with_all_terms(
-    index: KeywordIndex, matches: Matches, rows: NDArray[np.int64], weights: Scores
-) -> list[list[int]]:
-    """The best groups of copies that have a body and all terms of a query, uncorrected.
-
-    ``weights`` are those of the terms in the rows; see ``Matches.weights``.
-    """
-    has_all = matches.have_all(weights) & index.allowed(rows, _WITH_BODY)
-    rows, scores = rows[has_all], matches.mean(weights[:, has_all])
-    best: list[int] = rows[index.highest_first(rows, scores)].tolist()
-    return first_groups(best, index, MAX_BY_WORDS)
 
 
 def _without_kind(text: str, matches: Matches) -> list[QueryTerm]:
