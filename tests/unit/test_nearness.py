@@ -50,3 +50,13 @@ def test_a_lower_limit_does_not_change_what_explain_says() -> None:
     explained = explain(engine, query, EDITOR.id)
     assert "a limit of 2 would show it" in explained.verdict
     assert 0.36 <= explained.hit.confidence <= 0.41
+
+
+def test_a_policy_does_not_make_the_first_hit_depend_on_the_limit() -> None:
+    """An item that a policy may raise above the others is read in any case."""
+    boosted = skill("editor", "Writing programs", body=EDITOR.body, boost=0.5)
+    engine = hybrid_engine([boosted, skill("command", "A terminal")])
+    first, second = (
+        engine.search(Query(text="command palette", limit=limit)).hits[0].id for limit in (1, 2)
+    )
+    assert first == second == boosted.id

@@ -26,6 +26,7 @@ Use `uv pip install "fastapi>=0.115"`, or
 
 retries = 10
 The server keeps    its **last** answer for a minute. Uvicorn keeps tensors.
+A word with _emphasis_ and `__init__` code, and uv run --with requests-html 1.5.
 """
 WORDS = """harbour lantern violin granite orchard falcon meadow copper saddle thistle
     walnut cobalt pepper anchor""".split()  # noqa: SIM905 -- readable so
@@ -44,6 +45,7 @@ GUIDE = skill("guide", "How to begin", body=BODY)
         "retries = 10",
         "uvicorn keeps tensors",
         "将最后的答案保留一分钟",
+        "a word with emphasis and __init__ code",
         "https://example.com/configuration#a",
         "example.com/configuration#a",
         "ÄNDERUNGEN ÜBERNIMMT der Dienst sofort",
@@ -63,6 +65,8 @@ def test_a_quotation_is_found_whatever_its_spaces_and_markup(text: str) -> None:
         "retries = 1",
         "its last answer for the minute",
         'pip install "fastapi>=0.11"',
+        "uv run --with requests",
+        "uv run --with requests-html 1",
     ],
 )
 def test_other_words_are_no_quotation(text: str) -> None:
@@ -92,6 +96,29 @@ def test_the_item_that_contains_the_query_comes_first() -> None:
     assert all(other.confidence < hit.confidence for other in others)
     (first, *_) = engine.search(Query(text="How the server keeps its last minute")).hits
     assert first.reason != hit.reason
+
+
+def test_what_the_texts_say_against_it_counts() -> None:
+    """A quotation does not hide that an item does the opposite, or that its name was typed."""
+    package = "install a package from the registry"
+    remove = skill("uninstall-package", "Removes software", body=f"Do not use it to {package}.")
+    add = skill("install-package", "Installs packages of a registry", body=f"# I {package} here")
+    hits = hybrid_engine([remove, add]).search(Query(text=package, threshold=0.0)).hits
+    assert [hit.id for hit in hits] == [add.id, remove.id]
+    assert hits[1].confidence <= 0.59
+    named = skill("install-it-on-a-linux-server", body="# Install it on a Linux server")
+    (hit,) = hybrid_engine([named]).search(Query(text="Install it on a Linux server")).hits
+    assert hit.reason == "Exact name match"
+
+
+def test_versions_of_a_skill_are_compared_each() -> None:
+    """Skills with the same name and description may have different bodies."""
+    first = skill("note", "Things to remember about servers", body=" ".join(WORDS[:6]))
+    other = replace(first, id="other/note", source="other", body=" ".join(reversed(WORDS[:6])))
+    engine = hybrid_engine([first, other])
+    for item in (first, other):
+        (hit, *_) = engine.search(Query(text=" ".join(item.body.split()[:5]))).hits
+        assert (hit.id, hit.reason) == (item.id, "Exact text match")
 
 
 def test_copies_of_a_quoted_item_are_one_hit() -> None:

@@ -118,10 +118,10 @@ def _by_terms(found: Candidates, *, is_all: bool = True) -> Confidences:
         confidence = _of_words(found, confidence)
     if found.close.any():
         confidence = np.maximum(confidence, _of_typed_names(found, confidence))
-    confidence = _without_opposites(found, confidence)
-    if not found.quoted:
-        return confidence
-    return np.where(np.isin(found.rows, [*found.quoted]), within(QUOTED, confidence), confidence)
+    if found.quoted:
+        is_quoted = np.isin(found.rows, [*found.quoted])
+        confidence = np.where(is_quoted, within(QUOTED, confidence), confidence)
+    return _without_opposites(found, confidence)
 
 
 def within(bounds: tuple[float, float], confidence: Confidences) -> Confidences:

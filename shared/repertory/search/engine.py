@@ -44,6 +44,8 @@ from repertory.search.steps import texts_of_task
 from repertory.telemetry.spans import carried, traced
 from repertory.text import normalized
 
+MAX_VERSIONS = 4  # copies of one item whose texts are compared
+
 
 class SearchEngine:
     """Searches one catalogue. Safe to call from several threads.
@@ -240,8 +242,11 @@ class SearchEngine:
         records = nearest.records if nearest else {}
         candidates = all_candidates(query, self.keywords, words, nearest)
         candidates = self._with_quoted(candidates, records)
-        confidence = self._with_near(candidates, confidences(candidates))
-        confidence, notes = apply_policies(candidates, confidence)
+        own = confidences(candidates)
+        confidence, notes = apply_policies(candidates, own)
+        if near := self._near(candidates, own, confidence, records):
+            own = np.where(np.isin(candidates.rows, near), within(IN_BODY, own), own)
+            confidence, notes = apply_policies(candidates, own)
         return Ranked(
             candidates=candidates,
             confidence=confidence,
@@ -258,39 +263,53 @@ class SearchEngine:
             return found
         return replace(found, quoted=frozenset(self._holding(same, wanted.is_of, records)))
 
-    def _with_near(self, found: Candidates, confidence: Confidences) -> Confidences:
-        """The confidences, raised for items that have the words of the query near each other.
+    def _near(
+        self,
+        found: Candidates,
+        own: Confidences,
+        confidence: Confidences,
+        records: Mapping[str, str],
+    ) -> list[int]:
+        """The rows that have the words of the query near each other, if that may matter.
 
-        Such items are not among the first if enough others are better, so they are not read then.
+        It does not if enough other items are better, unless a policy may raise such an item.
+
+        Args:
+            found: The candidates.
+            own: Their confidences without the policies.
+            confidence: Their confidences.
+            records: Records that were already read.
         """
         (least, most), terms, limit = IN_BODY, found.matches.terms, found.query.limit
-        same = found.complete(confidence < least) if len(terms) > 1 else []
+        same = found.complete(own < least) if len(terms) > 1 else []
         if not same:
-            return confidence
-        better = found.rows[confidence > most].tolist()
-        if len(first_groups(better, self.keywords, limit)) == limit:
-            return confidence
-        near = self._holding(same, lambda item: is_near(terms, item.body))
-        return np.where(np.isin(found.rows, near), within(IN_BODY, confidence), confidence)
+            return []
+        has_policy = any(self.keywords.entry(row).policy for group in same for row in group)
+        if not has_policy:
+            better, _ = self._groups_left(found.rows[confidence > most].tolist(), limit)
+            if len(better) == limit:
+                return []
+        return self._holding(same, lambda item: is_near(terms, item.body), records)
 
     def _holding(
         self,
         same: Sequence[Sequence[int]],
         holds: Callable[[Item], bool],
-        given: Mapping[str, str] | None = None,
+        given: Mapping[str, str],
     ) -> list[int]:
         """The rows of items for which a condition holds, as far as they can be read.
 
-        Of each group of copies, one item is read. ``given`` is as for ``available_items``.
+        Of each group of copies, ``MAX_VERSIONS`` items are read, as skills with the same
+        description may have different bodies; the rest count as the first one. ``given`` is as for
+        ``available_items``.
         """
-        entries = self.keywords.entries([first for first, *_ in same])
-        items = self.available_items([entry.id for entry in entries], given=given)
-        return [
-            row
-            for group, entry in zip(same, entries, strict=True)
-            if (item := items.get(entry.id)) and holds(item)
-            for row in group
-        ]
+        if self.collection is None:  # otherwise the result would depend on what is cached
+            return []
+        read = [row for group in same for row in group[:MAX_VERSIONS]]
+        ids = {row: entry.id for row, entry in zip(read, self.keywords.entries(read), strict=True)}
+        items = self.available_items([*ids.values()], given=given)
+        held = {row: (item := items.get(ids[row])) is not None and holds(item) for row in read}
+        return [row for group in same for row in group if held.get(row, held[group[0]])]
 
     def hits(
         self,

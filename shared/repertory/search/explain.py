@@ -98,7 +98,8 @@ def _about_steps(task: Task, row: int) -> str:
 
 def _as_if_found(engine: SearchEngine, query: Query, row: int, *, is_allowed: bool) -> Hit:
     """The hit for a row that the search does not find, scored as if it had been found."""
-    scored = engine.rank(replace(query, where=query.where if is_allowed else NO_FILTER), also=[row])
+    where = query.where if is_allowed else NO_FILTER
+    scored = engine.rank(replace(query, where=where, limit=NO_LIMIT), also=[row])
     (hit,) = engine.hits_at(scored, [row])
     if is_allowed:  # neither arm found it
         hit = replace(hit, evidence=replace(hit.evidence, semantic_rank=None, keyword_rank=None))

@@ -15,6 +15,7 @@ from repertory.index.keywords.document import BODY, NAME, Entry, shown_descripti
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.lexicon import QueryTerm
 from repertory.index.keywords.matches import ItemMatch
+from repertory.index.keywords.names import EXACT
 from repertory.index.keywords.places import places_of
 from repertory.index.keywords.query_words import identifier
 from repertory.index.vectors import Filter
@@ -72,7 +73,7 @@ def explained(
         ),
         policy=tuple(notes),
     )
-    if row in found.quoted:
+    if row in found.quoted and close < EXACT:
         why = quoted_in(section)
     else:
         why = reason(query, entry, evidence, places, close, section, within)
@@ -100,7 +101,9 @@ def _matched_section(
     if not item:
         return "", []
     if int(found.rows[place]) in found.quoted and (wanted := quotation(found.query.text)):
-        parts = (one for one in split_at_headings(item.body) if wanted.is_in(one.text))
+        parts = (
+            one for one in split_at_headings(item.body) if wanted.is_in(f"{one.title}\n{one.text}")
+        )
         return next(parts, NO_SECTION).heading, []
     if typed := identifier(found.query.text):
         for part in split_at_headings(item.body):

@@ -22,11 +22,13 @@ MIN_WORDS_OF_CODE = 2
 _SIGNS = frozenset("=<>{}[]()|\\$%^~;")
 _OPTION = " --"
 _END = ".,:;!?"  # a sentence may be copied without its end
-# Characters of scripts without spaces, words, and signs; a copy of a displayed text has no markup.
-_TOKEN = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+|[^\w\s`*]")
+# Characters of scripts without spaces, words such as `foo-bar` and `1.5`, and signs. A copy of a
+# displayed text has no markup.
+_TOKEN = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:[-.][^\W{UNSPACED}]+)*|[^\w\s`*]")
+_EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)")
 _ADDRESS = re.compile(r"[^\s/]+/\S+")  # of a web page or a file
 # What may be between two words of a displayed text: spaces, markup, and the target of a link.
-_GAP = r"[\s`*\[]{0,9}(?:\]\([^()]{0,300}\))?[\s`*\[]{0,9}"
+_GAP = r"(?:[\s`*_\[]{0,9}\]\([^()]{0,300}\))?[\s`*_\[]{0,40}"
 PART = 4  # words and signs that are looked for first
 _MARGIN = 400  # bytes around these that may belong to the targets of links
 _MAX_READ = 50_000  # bytes around their occurrences in a text that are compared
@@ -86,7 +88,7 @@ def quotation(query: str) -> Quotation | None:
 
 def _tokens(text: str, *, has_links: bool) -> list[str]:
     """The words and signs of a text in lower case; the targets of links only on request."""
-    lower = text.lower()
+    lower = _EMPHASIS.sub("", text.lower())
     return _TOKEN.findall(lower if has_links else LINK.sub(r"\1", lower))
 
 
