@@ -26,10 +26,11 @@ Use `uv pip install "fastapi>=0.115"`, or
 
 retries = 10
 The server keeps    its **last** answer for a minute. Uvicorn keeps tensors.
+The server doesn\u2019t wait for it. See [it](https://docs.example/_static/a_b/logo).
 A word with _emphasis_ and `__init__` code, and uv run --with requests-html 1.5.
 """
-WORDS = """harbour lantern violin granite orchard falcon meadow copper saddle thistle
-    walnut cobalt pepper anchor""".split()  # noqa: SIM905 -- readable so
+WORDS = ["harbour", "lantern", "violin", "granite", "orchard", "falcon", "meadow", "copper"]
+WORDS += ["saddle", "thistle", "walnut", "cobalt", "pepper", "anchor"]
 GUIDE = skill("guide", "How to begin", body=BODY)
 
 
@@ -45,6 +46,8 @@ GUIDE = skill("guide", "How to begin", body=BODY)
         "retries = 10",
         "uvicorn keeps tensors",
         "将最后的答案保留一分钟",
+        "the `server` doesn't wait for it…",
+        "docs.example/_static/a_b/logo",
         "a word with emphasis and __init__ code",
         "https://example.com/configuration#a",
         "example.com/configuration#a",

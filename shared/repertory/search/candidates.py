@@ -76,19 +76,15 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The keyword scores, ascending."""
         return sorted(self.keyword.tolist())
 
-    @cached_property
-    def have_all_terms(self) -> NDArray[np.bool_]:
-        """Which candidates have all terms of the query, in any field and uncorrected."""
-        return self.matches.have_all(self.weights)
+    def complete(self, *, among: NDArray[np.bool_] | bool = True) -> list[list[int]]:
+        """The rows of candidates that have a body and all terms, in groups of copies.
 
-    def complete(self, among: NDArray[np.bool_]) -> list[list[int]]:
-        """The rows of those candidates that have a body and all terms, in groups of copies.
-
-        These are the ``MAX_BY_WORDS`` groups that match best by words.
+        These are the ``MAX_BY_WORDS`` groups that match best by words, of some or all candidates.
         """
+        has_all = self.matches.have_all(self.weights) & among
         places = [
             place
-            for place in np.flatnonzero(self.have_all_terms & among).tolist()
+            for place in np.flatnonzero(has_all).tolist()
             if self.entry(place).kind is not Kind.TOOL
         ]
         if not places:  # the usual case

@@ -2,7 +2,8 @@
 
 The confidence says how likely the person who asked is glad to see the item. It depends only on the
 query and this item: on how close their meanings are, on the words that they share, and on the name.
-Word rarity comes from a fixed table. So neither the limit nor other items change the confidence.
+Word rarity comes from a fixed table. So neither the limit nor other items change the confidence,
+except that a query is compared with at most ``MAX_BY_WORDS`` texts that have all its words.
 
 The log odds are a weighted sum of the evidence and give a probability. The confidence is its square
 root, raised if the words alone are decisive, such as a typed name or a query of one word.

@@ -257,7 +257,7 @@ class SearchEngine:
 
     def _with_quoted(self, found: Candidates, records: Mapping[str, str]) -> Candidates:
         """The candidates, with those whose items contain the query word for word."""
-        same = found.complete(found.have_all_terms)
+        same = found.complete()
         wanted = quotation(found.query.text) if same else None
         if wanted is None:
             return found
@@ -281,7 +281,7 @@ class SearchEngine:
             records: Records that were already read.
         """
         (least, most), terms, limit = IN_BODY, found.matches.terms, found.query.limit
-        same = found.complete(own < least) if len(terms) > 1 else []
+        same = found.complete(among=own < least) if len(terms) > 1 else []
         if not same:
             return []
         has_policy = any(self.keywords.entry(row).policy for group in same for row in group)

@@ -21,7 +21,9 @@ MIN_RARE_WORDS, MIN_RARITY = 3, 1.6
 MIN_WORDS_OF_CODE = 2
 _SIGNS = frozenset("=<>{}[]()|\\$%^~;")
 _OPTION = " --"
-_END = ".,:;!?"  # a sentence may be copied without its end
+_END = f"{AROUND}.,:;!?\u2026\u3002"  # a sentence may be copied without its end
+_STRAIGHT = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")  # quotation marks
+_MARKS = {"'": "(?:'|\u2018|\u2019)", '"': '(?:"|\u201c|\u201d)'}
 # Characters of scripts without spaces, words such as `foo-bar` and `1.5`, and signs. A copy of a
 # displayed text has no markup.
 _TOKEN = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:[-.][^\W{UNSPACED}]+)*|[^\w\s`*]")
@@ -63,7 +65,7 @@ class Quotation(msgspec.Struct, frozen=True, dict=True):
         found = islice(self._rarest.finditer(lower), _MAX_READ // reach)
         around = (lower[max(at.start() - reach, 0) : at.end() + reach] for at in found)
         texts = (one.decode(errors="ignore") for one in around)
-        return any(wanted in _joined(_tokens(one, has_links=self.is_address)) for one in texts)
+        return any(wanted in _joined(_tokens(one, is_address=self.is_address)) for one in texts)
 
     def is_of(self, item: Item) -> bool:
         """Whether an item's description or body contains the quotation."""
@@ -83,13 +85,16 @@ def quotation(query: str) -> Quotation | None:
     is_short = number < MIN_WORDS and not (is_code or is_address)
     if is_short and sum(rarity(one.term) for one in query_words(typed)) < MIN_RARITY:
         return None
-    return Quotation(_tokens(typed, has_links=is_address), is_address)
+    return Quotation(_tokens(typed, is_address=is_address), is_address)
 
 
-def _tokens(text: str, *, has_links: bool) -> list[str]:
-    """The words and signs of a text in lower case; the targets of links only on request."""
-    lower = _EMPHASIS.sub("", text.lower())
-    return _TOKEN.findall(lower if has_links else LINK.sub(r"\1", lower))
+def _tokens(text: str, *, is_address: bool) -> list[str]:
+    """The words and signs of a text in lower case.
+
+    The targets of links and the underscores around words only count for an address.
+    """
+    lower = text.lower().translate(_STRAIGHT)
+    return _TOKEN.findall(lower if is_address else LINK.sub(r"\1", _EMPHASIS.sub("", lower)))
 
 
 def _joined(tokens: Sequence[str]) -> str:
@@ -101,5 +106,10 @@ def _rarity(token: str) -> float:
 
 
 def _in_any_case(token: str) -> str:
-    """The expression for a token in bytes, of which only those of ASCII are in lower case."""
+    """The expression for a token in bytes, of which only those of ASCII are in lower case.
+
+    A straight quotation mark stands for the typographic ones, too.
+    """
+    if marks := _MARKS.get(token):
+        return marks
     return "".join(re.escape(one) if one.isascii() else f"(?:{one}|{one.upper()})" for one in token)
