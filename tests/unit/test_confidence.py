@@ -36,6 +36,7 @@ from repertory.search.confidence import (
     MAX_UNNAMED,
     MEANINGFUL,
     MISSPELT,
+    SHORT_IDENTIFIER,
     TYPED,
     TYPED_ALSO,
     UNUSUAL_IN_BODY,
@@ -196,6 +197,16 @@ def test_a_name_with_all_parts_counts_as_the_identifier() -> None:
     named = tool("srv__create_api_key", "Creates a key for the API")
     assert is_within(confidence("API_KEY", named, item), IDENTIFIER)
     assert confidence("API_KEY", named, item) > confidence("API_KEY", item, named)
+
+
+@pytest.mark.parametrize("typed", ["task_status", "taskStatus", "task.status"])
+def test_an_item_with_a_short_identifier_comes_before_weak_matches(typed: str) -> None:
+    """Texts mention it by the way, so it does not come before good matches."""
+    item = skill("log", "What changed", "Set `task_status` and `taskStatus`.")
+    weak = skill("jobs", "Runs things", "The status of each task.")
+    assert is_within(least_confidence(typed, item), SHORT_IDENTIFIER)
+    assert confidence(typed, weak, item) < SHORT_IDENTIFIER[0]
+    assert confidence(typed, skill("task-status", "The status"), item) > SHORT_IDENTIFIER[1]
 
 
 def test_a_typed_name_comes_before_other_items_with_the_identifier() -> None:

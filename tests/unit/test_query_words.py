@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repertory.index.keywords.query_words import identifier, plain, query_words
+from repertory.index.keywords.query_words import identifier, is_distinct, plain, query_words
 from repertory.search.query import Query
 from tests.support.builders import skill, tool
 from tests.support.hybrid_search import hybrid_engine
@@ -45,7 +45,11 @@ def test_separators_and_camel_case_split_an_identifier_alike(parts: list[str]) -
         ("UV_OFFLINE", "uv_offline"),
         ("-v", ""),
         ("end-to-end", ""),  # usual English
-        ("api_key", ""),  # two usual words
+        ("api_key", "api_key"),
+        ("processName", "processname"),
+        ("RedisCredentialProvider", "rediscredentialprovider"),
+        ("HubSpot", ""),  # a product
+        ("iPhone", ""),
         ("Node.js", ""),
         ("what is UV_INDEX_URL", ""),
         ("a.b.c.", ""),
@@ -54,8 +58,25 @@ def test_separators_and_camel_case_split_an_identifier_alike(parts: list[str]) -
     ],
 )
 def test_an_identifier_of_several_parts_is_recognized(text: str, expected: str) -> None:
-    """Its parts are joined by underscores and dots, or it is an option."""
+    """Its parts are joined by underscores, dots or capitals, or it is an option."""
     assert identifier(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "is_so"),
+    [
+        ("UV_OFFLINE", True),
+        ("--publish-url", True),
+        ("tool.uv.sources", True),
+        ("api_key", False),
+        ("package.json", False),
+        ("processName", False),
+    ],
+)
+def test_a_distinct_identifier_is_an_option_a_constant_or_long(text: str, *, is_so: bool) -> None:
+    """Texts mention others without being about them."""
+    assert identifier(text)
+    assert is_distinct(text) == is_so
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from repertory.search.duplicates import MAX_DUPLICATES
 from repertory.search.keyword_arm import MAX_BY_WORDS
 from repertory.search.query import Query
-from repertory.search.quotations import MIN_WORDS, quotation
+from repertory.search.quotations import MIN_WORDS, Title, quotation
 from tests.support.builders import skill, tool
 from tests.support.growth import grows_too_fast
 from tests.support.hybrid_search import hybrid_engine
@@ -79,12 +79,57 @@ def test_other_words_are_no_quotation(text: str) -> None:
     assert not wanted.is_in(BODY)
 
 
-@pytest.mark.parametrize(
-    "text", ["create a word document", "run the tests", "x = ", "= = = = =", "--verbose"]
-)
-def test_a_few_usual_words_quote_nothing(text: str) -> None:
+@pytest.mark.parametrize("text", ["create a word document", "run the tests", "x = 1"])
+def test_a_few_usual_words_may_only_be_a_title(text: str) -> None:
     """Many texts have them by chance."""
+    wanted = quotation(text)
+    assert wanted
+    assert isinstance(wanted, Title) == (text != "x = 1")
+    assert wanted.is_of(skill("guide", text, body=text)) == (text == "x = 1")
+
+
+@pytest.mark.parametrize("text", ["x = ", "= = = = =", "--verbose", "settings", ""])
+def test_a_single_word_quotes_nothing(text: str) -> None:
+    """Many sections have a title of one word."""
     assert quotation(text) is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "heading", "is_so"),
+    [
+        ("supported versions", "## Supported Versions", True),
+        ("Supported versions:", "# 1.2 **Supported** `versions`", True),
+        ("supported versions", "## [Supported Versions](https://example.com/a)", True),
+        ("supported versions", "Supported Versions\n---", False),  # not normalized
+        ("supported versions", "## All supported versions", False),
+        ("supported versions", "## Supported versions of Python", False),
+        ("supported versions", "```sh\n# Supported versions\n```", False),
+        ("supported versions", "Supported versions", False),
+        ("404 errors", "## 404 errors", True),
+    ],
+)
+def test_a_query_may_be_the_title_of_a_section(typed: str, heading: str, *, is_so: bool) -> None:
+    """The whole title, without its number and its markup; a comment in code is none."""
+    wanted = quotation(typed)
+    assert wanted
+    assert wanted.is_of(skill("guide", "A", body=f"Text.\n\n{heading}\n\nText.")) == is_so
+
+
+def test_an_item_with_a_section_of_this_title_is_found() -> None:
+    """It comes before items that have these words anywhere, not before those that are about it."""
+    policy = skill("policy", "What we promise", body="# Policy\n\n## Supported versions\n\nNone.")
+    noise = [
+        skill(f"log-{number}", "What changed", body=f"Supported {number} versions.")
+        for number in range(5)
+    ]
+    about = skill("supported-versions-of-python", "Which versions of Python are supported")
+    hits = hybrid_engine([*noise, policy, about]).search(Query(text="Supported versions")).hits
+    assert [hit.id for hit in hits[:2]] == [about.id, policy.id]
+    assert (hits[1].matched_in, hits[1].reason) == (
+        "## Supported versions",
+        "Exact text match, in “Supported versions”",
+    )
+    assert 0.6 <= hits[1].confidence < 0.8
 
 
 def test_the_item_that_contains_the_query_comes_first() -> None:

@@ -21,13 +21,14 @@ from repertory.index.keywords.background import is_english, is_known, is_word
 from repertory.index.keywords.document import BODY, DESCRIPTION, HEADINGS, NAME, WRITTEN
 from repertory.index.keywords.lexicon import VARIANT_FACTOR, QueryTerm
 from repertory.index.keywords.names import ALSO, EXACT, ONE_EDIT, ONE_MORE, OTHER_WORD
-from repertory.index.keywords.query_words import bare, has_few_words, identifier, plain
+from repertory.index.keywords.query_words import bare, has_few_words, identifier, is_distinct, plain
 from repertory.index.keywords.tokens import STOP_WORDS, term_of
 from repertory.search.answer import Mode
 from repertory.search.candidates import Candidates, Numbers
 from repertory.search.evidence import WORDS_ALONE, has_or_corrected, log_odds_of_words, reaches
 from repertory.search.languages import is_in_another_language
 from repertory.search.opposites import opposed
+from repertory.search.quotations import Title, quotation
 from repertory.values import Values
 
 MAX_UNNAMED = 0.97  # the maximum confidence without a typed name
@@ -58,9 +59,12 @@ ADDED = 0.05
 # For a query that is one identifier of several parts, such as UV_INDEX_URL: the range of the items
 # that contain it, and the maximum of the others. Typed names come first.
 IDENTIFIER, ITS_PARTS = (0.94, MAX_UNNAMED), 0.93
+# The range for shorter ones, such as get_logger, which texts also mention by the way.
+SHORT_IDENTIFIER = IN_DESCRIPTION
 
-# The same for a query that an item contains word for word; others may be as good.
-QUOTED = (0.92, MAX_UNNAMED)
+# The range of items that contain a query word for word, and of those with a section of this title.
+# Others may be as good.
+QUOTED, TITLED = (0.92, MAX_UNNAMED), IN_DESCRIPTION
 
 # The minimum confidence of an item whose name was typed.
 TYPED = 0.98
@@ -117,11 +121,14 @@ def _by_terms(found: Candidates, *, is_all: bool = True) -> Confidences:
         confidence = _of_one_word(found, found.matches.terms[0], found.weights[0], confidence)
     elif found.matches.terms:
         confidence = _of_words(found, confidence)
+    if found.matches.terms and identifier(found.query.text):
+        confidence = _of_identifier(found, confidence)
     if found.close.any():
         confidence = np.maximum(confidence, _of_typed_names(found, confidence))
-    if found.quoted:
+    if found.quoted and (quoted := quotation(found.query.text)):
+        bounds = TITLED if isinstance(quoted, Title) else QUOTED
         is_quoted = np.isin(found.rows, [*found.quoted])
-        confidence = np.where(is_quoted, within(QUOTED, confidence), confidence)
+        confidence = np.where(is_quoted, within(bounds, confidence), confidence)
     return _without_opposites(found, confidence)
 
 
@@ -145,13 +152,11 @@ def _without_opposites(found: Candidates, confidence: Confidences) -> Confidence
 
 
 def _of_words(found: Candidates, confidence: Confidences) -> Confidences:
-    """The confidences for a query of several terms, which may be parts of one identifier."""
+    """The confidences for a query of several terms, which may be parts of one word."""
     of_parts = np.maximum(confidence, _of_all_words(found, confidence))
     typed, whole = found.matches.terms, found.matches.whole
     if whole in typed:
         of_parts = np.minimum(of_parts, CORRECTED_IN_NAME[1])
-    if identifier(found.query.text):
-        return _of_identifier(found, of_parts)
     if not whole.exact:
         return of_parts
     weight = found.matches.only([whole]).weights(found.rows)[0]
@@ -165,11 +170,15 @@ def _of_words(found: Candidates, confidence: Confidences) -> Confidences:
 def _of_identifier(found: Candidates, confidence: Confidences) -> Confidences:
     """The confidences for a query that is one identifier: by whether an item contains it.
 
-    Items that have all its parts in their name count as well: ``create_api_key`` for ``API_KEY``.
+    For a distinct one, items that have all its parts in their name count as well:
+    ``create_api_key`` for ``API_KEY``.
     """
-    weight = found.matches.only([found.matches.whole]).weights(found.rows)[0]
+    whole = found.matches.only([found.matches.whole]).weights(found.rows)[0]
+    has_it = reaches(whole, BODY.least)
+    if not is_distinct(found.query.text):
+        return np.where(has_it, within(SHORT_IDENTIFIER, confidence), confidence)
     is_named = np.all(reaches(found.weights, NAME.least), axis=0)
-    has_it = np.logical_or(is_named, reaches(weight, BODY.least))
+    has_it = np.logical_or(is_named, has_it)
     return np.where(has_it, within(IDENTIFIER, confidence), np.minimum(confidence, ITS_PARTS))
 
 

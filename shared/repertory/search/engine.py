@@ -15,7 +15,7 @@ from repertory.catalogue.records import items_of, items_of_json
 from repertory.embedding.engine import EmbeddingEngine
 from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError
-from repertory.index.keywords.document import Entry
+from repertory.index.keywords.document import HEADINGS, Entry
 from repertory.index.keywords.index import KeywordIndex
 from repertory.index.keywords.places import places_of
 from repertory.index.layout import own_and_leads
@@ -31,13 +31,14 @@ from repertory.search.candidates import Candidates, all_candidates
 from repertory.search.confidence import IN_BODY, Confidences, confidences, within
 from repertory.search.duplicates import MAX_DUPLICATES, first_groups
 from repertory.search.editorial import apply_policies
+from repertory.search.evidence import reaches
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import DEFAULT_THRESHOLD, Inference, with_inferred
 from repertory.search.item_cache import ItemCache
 from repertory.search.keyword_arm import MAX_BY_WORDS, KeywordResult, search_keywords
 from repertory.search.nearness import is_near
 from repertory.search.query import Query, check
-from repertory.search.quotations import quotation
+from repertory.search.quotations import Title, quotation
 from repertory.search.ranking import Ranked, Task, best_first, task_of
 from repertory.search.semantic_arm import MAX_BY_MEANING, VectorResult, search_vectors, vectors_of
 from repertory.search.steps import texts_of_task
@@ -257,10 +258,12 @@ class SearchEngine:
 
     def _with_quoted(self, found: Candidates, records: Mapping[str, str]) -> Candidates:
         """The candidates, with those whose items contain the query word for word."""
-        same = found.complete()
-        wanted = quotation(found.query.text) if same else None
+        wanted = quotation(found.query.text)
         if wanted is None:
             return found
+        is_title = isinstance(wanted, Title)
+        may_be = np.all(reaches(found.weights, HEADINGS.least), axis=0) if is_title else True
+        same = found.complete(among=may_be)
         return replace(found, quoted=frozenset(self._holding(same, wanted.is_of, records)))
 
     def _near(

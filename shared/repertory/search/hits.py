@@ -101,16 +101,14 @@ def _matched_section(
     if not item:
         return "", []
     if int(found.rows[place]) in found.quoted and (wanted := quotation(found.query.text)):
-        parts = (
-            one for one in split_at_headings(item.body) if wanted.is_in(f"{one.title}\n{one.text}")
-        )
+        parts = filter(wanted.is_within, split_at_headings(item.body))
         return next(parts, NO_SECTION).heading, []
     if typed := identifier(found.query.text):
         for part in split_at_headings(item.body):
             # It may also be a part of a longer identifier, which has other terms.
             may_have_it = typed in f"{part.heading}\n{part.text}".lower()
             if may_have_it and (within := _words_of(part, matched)):
-                return part.heading, within
+                return (part.heading, within) if part.heading else ("", [])
     if (number := found.sections.get(int(found.rows[place]))) is not None:
         part = _section(item, number)
         within = _words_of(part, matched)

@@ -1,4 +1,4 @@
-"""Queries that quote a text, such as a sentence, a command or an address copied from a document."""
+"""Queries that quote a text, such as a sentence, a command, an address or a title of a document."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import msgspec
 
 from repertory.catalogue.item import Item
 from repertory.catalogue.names import UNSPACED
-from repertory.catalogue.views import LINK
+from repertory.catalogue.views import LINK, Section, plain_heading, split_at_headings
 from repertory.index.keywords.background import rarity
 from repertory.index.keywords.query_words import AROUND, query_words
 from repertory.index.keywords.tokens import STOP_WORDS, runs, term_of, word_count
@@ -19,6 +19,7 @@ MIN_WORDS = 5
 # Nor was one with fewer words of this total rarity, or with signs that requests do not have.
 MIN_RARE_WORDS, MIN_RARITY = 3, 1.6
 MIN_WORDS_OF_CODE = 2
+MIN_WORDS_OF_TITLE = 2  # many sections have a title of one word
 _SIGNS = frozenset("=<>{}[]()|\\$%^~;")
 _OPTION = " --"
 _END = f"{AROUND}.,:;!?\u2026\u3002"  # a sentence may be copied without its end
@@ -28,6 +29,7 @@ _MARKS = {"'": "(?:'|\u2018|\u2019)", '"': '(?:"|\u201c|\u201d)'}
 # displayed text has no markup.
 _TOKEN = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:[-.][^\W{UNSPACED}]+)*|[^\w\s`*]")
 _EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)")
+_NUMBER = "0123456789.) "  # characters of the number of a section
 _ADDRESS = re.compile(r"[^\s/]+/\S+")  # of a web page or a file
 # What may be between two words of a displayed text: spaces, markup, and the target of a link.
 _GAP = r"(?:[\s`*_\[]{0,9}\]\([^()]{0,300}\))?[\s`*_\[]{0,40}"
@@ -45,7 +47,7 @@ class Quotation(msgspec.Struct, frozen=True, dict=True):
     """
 
     tokens: Sequence[str]
-    is_address: bool
+    is_address: bool = False
 
     @cached_property
     def _rarest(self) -> re.Pattern[bytes]:
@@ -59,7 +61,7 @@ class Quotation(msgspec.Struct, frozen=True, dict=True):
 
     def is_in(self, text: str) -> bool:
         """Whether a text contains the quotation, in any case and with any spaces and markup."""
-        lower = text.encode(errors="replace").lower()  # five times as fast as the lower case of str
+        lower = _lower(text)
         wanted = _joined(self.tokens)
         reach = 2 * len(wanted.encode()) + _MARGIN
         found = islice(self._rarest.finditer(lower), _MAX_READ // reach)
@@ -67,28 +69,66 @@ class Quotation(msgspec.Struct, frozen=True, dict=True):
         texts = (one.decode(errors="ignore") for one in around)
         return any(wanted in _joined(_tokens(one, is_address=self.is_address)) for one in texts)
 
+    def is_within(self, section: Section) -> bool:
+        """Whether a section contains the quotation."""
+        return self.is_in(f"{section.title}\n{section.text}")
+
     def is_of(self, item: Item) -> bool:
         """Whether an item's description or body contains the quotation."""
         return any(map(self.is_in, (item.description, item.body)))
 
 
+class Title(Quotation, frozen=True, dict=True):
+    """A query of a few usual words, which quotes only a section that has exactly this title.
+
+    Other texts have the words by chance. The number of a section does not matter.
+    """
+
+    def is_within(self, section: Section) -> bool:
+        """Whether a section has this title."""
+        whole = section.title.strip(AROUND).rstrip(_END)
+        return self.tokens in (_tokens(whole), _tokens(whole.lstrip(_NUMBER)))
+
+    def is_of(self, item: Item) -> bool:
+        """Whether an item has a section with this title."""
+        # It is much faster to look at the lines first than to find the sections of every body.
+        _, *after = f"\n{item.body}".split("\n#")
+        lines = [one[:_MARGIN].partition("\n")[0] for one in after]
+        may_be = self._rarest.search(_lower("\n".join(lines))) and any(
+            self.is_within(Section(plain_heading(line.strip("# ")), ""))
+            for line in lines
+            if self._rarest.search(_lower(line))
+        )
+        return bool(may_be) and any(map(self.is_within, split_at_headings(item.body)))
+
+
 @lru_cache(maxsize=64)  # several parts of a search need it
 def quotation(query: str) -> Quotation | None:
-    """The quotation that a query may be; None if it has too few words."""
+    """The quotation that a query may be; None if it is a single word."""
     typed = query.lower().strip(AROUND).rstrip(_END)
     words = runs(typed)
     number = word_count(" ".join(words))
     is_code = not _SIGNS.isdisjoint(typed) or _OPTION in typed
-    if number < (MIN_WORDS_OF_CODE if is_code else MIN_RARE_WORDS):
+    if number < MIN_WORDS_OF_TITLE:
         return None
-    is_address = _ADDRESS.fullmatch(typed) is not None
-    is_short = number < MIN_WORDS and not (is_code or is_address)
-    if is_short and sum(rarity(one.term) for one in query_words(typed)) < MIN_RARITY:
-        return None
+    is_short = number < (MIN_WORDS_OF_CODE if is_code else MIN_RARE_WORDS)
+    is_address = not is_short and _ADDRESS.fullmatch(typed) is not None
+    is_usual = number < MIN_WORDS and not (is_code or is_address)
+    if is_short or (is_usual and _rarity_of(typed) < MIN_RARITY):
+        return Title(_tokens(typed))
     return Quotation(_tokens(typed, is_address=is_address), is_address)
 
 
-def _tokens(text: str, *, is_address: bool) -> list[str]:
+def _rarity_of(text: str) -> float:
+    return sum(rarity(one.term) for one in query_words(text))
+
+
+def _lower(text: str) -> bytes:
+    """A text in bytes, of which those of ASCII are in lower case; five times as fast as in str."""
+    return text.encode(errors="replace").lower()
+
+
+def _tokens(text: str, *, is_address: bool = False) -> list[str]:
     """The words and signs of a text in lower case.
 
     The targets of links and the underscores around words only count for an address.

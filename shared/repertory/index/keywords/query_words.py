@@ -38,9 +38,10 @@ MIN_PART = 2  # characters of each common word into which a rare word is divided
 MIN_APART = 3  # characters of a known word that is separated from another one
 LEAST = 1e-3  # the assumed frequency of stop words, which are not counted, when dividing words
 AROUND = " \"'\u2018\u2019\u201c\u201d"  # quotation marks
-MIN_PIECES = 3  # of an identifier that is searched as a whole; options and constants may have two
+MIN_PIECES = 3  # of an identifier that texts do not mention by the way
 # Words that only hyphens join are usual English, such as end-to-end, unless they are an option.
 _IDENTIFIER = re.compile(r"(?=-|[\w-]*[._])-{0,2}\w+(?:[-.]\w+)*")
+_CAMEL_CASE = re.compile(r"[a-z]+[A-Z][A-Za-z0-9]*|(?:[A-Z]+[a-z0-9]+){3,}")  # not HubSpot
 # Verbs with which identifiers begin, but few product names.
 _VERBS = """add create delete disable enable fetch get insert list remove rename send set uninstall
     update""".split()  # noqa: SIM905 -- a list of literals would be harder to read
@@ -111,13 +112,25 @@ def has_few_words(text: str) -> bool:
 def identifier(text: str) -> str:
     """The identifier of several parts that is the whole query, in lower case; empty if none is.
 
-    Examples: ``tool.uv.sources``, the option ``--no-build``, and the constant ``UV_OFFLINE``.
+    Examples: ``tool.uv.sources``, ``get_logger``, ``processName``, and the option ``--no-build``.
     """
     typed = text.strip(f"{AROUND}`")
-    if _IDENTIFIER.fullmatch(typed) is None:
-        return ""
-    least = 2 if typed.startswith("-") or typed.isupper() else MIN_PIECES
-    return typed.lower() if len(pieces(typed)) >= least else ""
+    if _CAMEL_CASE.fullmatch(typed):
+        is_one = len(query_words(typed)) < 2  # a name: iPhone
+    else:
+        parts = tuple(pieces(typed.lower())) if _IDENTIFIER.fullmatch(typed) else ()
+        is_one = len(parts) < 2 or _is_one_word(compact_name(typed), parts)
+    return "" if is_one else typed.lower()
+
+
+@lru_cache(maxsize=256)
+def is_distinct(text: str) -> bool:
+    """Whether texts with a query, which is an identifier, are about it, not only mention it.
+
+    So it is with options, constants, and identifiers of at least ``MIN_PIECES`` parts.
+    """
+    typed = text.strip(f"{AROUND}`")
+    return typed.startswith("-") or typed.isupper() or len(pieces(typed)) >= MIN_PIECES
 
 
 def joined(text: str) -> str:
