@@ -172,6 +172,7 @@ EXAMPLES = {
     "repertory.search.confidence._LETTERS": ["m&a", "a/b"],
     "repertory.search.languages._WORD": ["ab cd"],
     "repertory.search.quotations._ADDRESS": ["a.b/c/d"],
+    "repertory.search.quotations._BLOCK_QUOTE": ["\n >> "],
     "repertory.search.quotations._EMPHASIS": ["_a_ b"],
     "repertory.search.quotations._TOKEN": ["ab, `c`", "a-b.c d"],
     "repertory.search.similar_names._HAN": ["a中b"],

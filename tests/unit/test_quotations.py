@@ -27,6 +27,9 @@ Use `uv pip install "fastapi>=0.115"`, or
 retries = 10
 The server keeps    its **last** answer for a minute. Uvicorn keeps tensors.
 The server doesn\u2019t wait for it. See [it](https://docs.example/_static/a_b/logo).
+> **Note:** the cache of the engine
+> is\u00a0removed at midnight.
+
 A word with _emphasis_ and `__init__` code, and uv run --with requests-html 1.5.
 """
 WORDS = ["harbour", "lantern", "violin", "granite", "orchard", "falcon", "meadow", "copper"]
@@ -47,6 +50,7 @@ GUIDE = skill("guide", "How to begin", body=BODY)
         "uvicorn keeps tensors",
         "将最后的答案保留一分钟",
         "the `server` doesn't wait for it…",
+        "the cache of the engine is removed at midnight",
         "docs.example/_static/a_b/logo",
         "a word with emphasis and __init__ code",
         "https://example.com/configuration#a",

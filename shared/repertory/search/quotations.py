@@ -31,8 +31,10 @@ _TOKEN = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:[-.][^\W{UNSPACED}]+)*|[^
 _EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)")
 _NUMBER = "0123456789.) "  # characters of the number of a section
 _ADDRESS = re.compile(r"[^\s/]+/\S+")  # of a web page or a file
-# What may be between two words of a displayed text: spaces, markup, and the target of a link.
-_GAP = r"(?:[\s`*_\[]{0,9}\]\([^()]{0,300}\))?[\s`*_\[]{0,40}"
+_BLOCK_QUOTE = re.compile(r"\n[ \t>]{0,20}>")  # at the beginning of a line
+# What may be between two words of a displayed text, in bytes: spaces, of which one may be the
+# non-breaking one, markup, and the target of a link.
+_GAP = r"(?:[\s`*_\[]{0,9}\]\([^()]{0,300}\))?[\s`*_\[>\xc2\xa0]{0,40}"
 PART = 4  # words and signs that are looked for first
 _MARGIN = 400  # bytes around these that may belong to the targets of links
 _MAX_READ = 50_000  # bytes around their occurrences in a text that are compared
@@ -133,7 +135,7 @@ def _tokens(text: str, *, is_address: bool = False) -> list[str]:
 
     The targets of links and the underscores around words only count for an address.
     """
-    lower = text.lower().translate(_STRAIGHT)
+    lower = _BLOCK_QUOTE.sub("\n", text).lower().translate(_STRAIGHT)
     return _TOKEN.findall(lower if is_address else LINK.sub(r"\1", _EMPHASIS.sub("", lower)))
 
 
