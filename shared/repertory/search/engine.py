@@ -1,10 +1,9 @@
-"""One search: runs both arms in parallel, scores their candidates together, explains the hits."""
+"""One search: scores the candidates of both arms together, and explains the hits."""
 
 import contextlib
 import copy
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 
 import numpy as np
 from msgspec.structs import replace
@@ -13,13 +12,10 @@ from repertory.catalogue.item import Item, Kind, item_key
 from repertory.catalogue.precedence import by_precedence
 from repertory.catalogue.records import items_of, items_of_json
 from repertory.embedding.engine import EmbeddingEngine
-from repertory.embedding.models import Calibration
 from repertory.errors import ModelError, StoreError
 from repertory.index.keywords.document import HEADINGS, Entry
 from repertory.index.keywords.index import KeywordIndex
-from repertory.index.keywords.places import places_of
-from repertory.index.layout import own_and_leads
-from repertory.index.vectors import Filter, Searched, VectorQuery
+from repertory.index.vectors import Filter, Searched
 from repertory.notices import (
     ALL_FILTERED_OUT,
     NOTHING_TO_SEARCH,
@@ -27,6 +23,7 @@ from repertory.notices import (
     about_unknown_words,
 )
 from repertory.search.answer import Answer, Hit, Mode
+from repertory.search.arms import Arms
 from repertory.search.candidates import Candidates, all_candidates
 from repertory.search.confidence import IN_BODY, Confidences, confidences, within
 from repertory.search.duplicates import MAX_DUPLICATES, first_groups
@@ -35,14 +32,14 @@ from repertory.search.evidence import reaches
 from repertory.search.hits import explained, shadowing
 from repertory.search.inference import DEFAULT_THRESHOLD, Inference, with_inferred
 from repertory.search.item_cache import ItemCache
-from repertory.search.keyword_arm import MAX_BY_WORDS, KeywordResult, search_keywords
+from repertory.search.keyword_arm import KeywordResult
 from repertory.search.nearness import is_near
 from repertory.search.query import Query, check
 from repertory.search.quotations import Title, quotation
 from repertory.search.ranking import Ranked, Task, best_first, task_of
-from repertory.search.semantic_arm import MAX_BY_MEANING, VectorResult, search_vectors, vectors_of
+from repertory.search.semantic_arm import VectorResult
 from repertory.search.steps import texts_of_task
-from repertory.telemetry.spans import carried, traced
+from repertory.telemetry.spans import traced
 from repertory.text import normalized
 
 MAX_VERSIONS = 4  # copies of one item whose texts are compared
@@ -97,6 +94,16 @@ class SearchEngine:
         self._item_cache = item_cache or ItemCache()
         self.hides = False
         self._is_gone = is_gone
+
+    @property
+    def _arms(self) -> Arms:
+        return Arms(
+            keywords=self.keywords,
+            collection=self.collection,
+            reader=self._reader,
+            embedding=self._embedding,
+            item_cache=self._item_cache,
+        )
 
     def over(
         self,
@@ -190,53 +197,13 @@ class SearchEngine:
         query = _as_text(query)
         problems = list(self.degraded)
         queries = [replace(query, text=text) for text in texts_of_task(query.text)]
-        # The keyword arm runs on another thread, because embedding releases the GIL.
-        try:
-            reading = [
-                self._reader.submit(carried(self._search_keywords), one, also) for one in queries
-            ]
-        except RuntimeError as exc:  # another thread has shut the reader down
-            raise StoreError("The index has been closed: open it again.") from exc
-        found = self._search_vectors(queries, reading, problems)
         texts = [
-            self._ranked(one, self._by_words(one, also, words.result()[0], nearest), nearest)
-            for one, words, nearest in zip(queries, reading, found, strict=True)
+            self._ranked(one, words, nearest)
+            for one, (words, nearest) in zip(
+                queries, self._arms.search(queries, also, problems), strict=True
+            )
         ]
         return task_of(query, texts, problems)
-
-    def _search_keywords(
-        self, query: Query, also: Sequence[int]
-    ) -> tuple[KeywordResult, Callable[..., VectorQuery]]:
-        """The results of the keyword arm, and a vector query that lacks only the vector."""
-        limit = MAX_BY_WORDS if self.collection else MAX_BY_MEANING
-        words = search_keywords(query, self.keywords, also, limit=limit)
-        entries = dict(zip(words.likely, self.keywords.entries(words.likely), strict=True))
-        cached = self._item_cache.get(entries.values())
-        if self.collection:  # prepare the explanation of likely hits while the query is embedded
-            for entry in [*entries.values()][: query.limit]:
-                if entry.kind is Kind.TOOL or entry.id in cached:
-                    places_of(entry, cached.get(entry.id))
-        keys = [*words.keys.values()]
-        return words, partial(
-            VectorQuery,
-            limit=MAX_BY_MEANING,
-            where=query.where,
-            keys=keys,
-            points=own_and_leads(keys),  # computed here because it is slow
-            likely=[
-                words.keys[row]
-                for row, entry in entries.items()
-                if entry.kind is not Kind.TOOL and entry.id not in cached
-            ],
-        )
-
-    def _by_words(
-        self, query: Query, also: Sequence[int], words: KeywordResult, nearest: VectorResult | None
-    ) -> KeywordResult:
-        """The results of the keyword arm; more of them if the vectors were expected but failed."""
-        if self.collection is None or nearest:
-            return words
-        return search_keywords(query, self.keywords, also, limit=MAX_BY_MEANING)
 
     def _ranked(self, query: Query, words: KeywordResult, nearest: VectorResult | None) -> Ranked:
         """The ranked candidates of one text."""
@@ -431,47 +398,6 @@ class SearchEngine:
                 self._item_cache.keep(read.values())
                 found |= read
         return found
-
-    def _duplicate_keys(self, keys: Sequence[int]) -> Sequence[Hashable]:
-        """The ``duplicate_key`` for each item key; for an unknown item a unique value."""
-        rows = self.keywords.rows_of(keys)
-        of = self.keywords.duplicate_keys(np.fromiter(rows.values(), np.int64, len(rows)))
-        found: Mapping[int, Hashable] = dict(zip(rows, of.tolist(), strict=True))
-        return [found.get(key, (key,)) for key in keys]
-
-    def _search_vectors(
-        self,
-        queries: Sequence[Query],
-        reading: Sequence[Future[tuple[KeywordResult, Callable[..., VectorQuery]]]],
-        problems: list[str],
-    ) -> Sequence[VectorResult | None]:
-        """The answer of the vectors to each text; None for all, with a problem added, on failure.
-
-        None without a problem if the model does not know any word of a text. A single request
-        finds the nearest points and the cosines of the items found by words.
-        """
-        if self.collection is None:
-            return [None] * len(queries)
-        try:
-            embedding = self._embedding()
-            vectors = vectors_of(embedding, queries, self.keywords.corrected)
-            asked = [one.result()[1] for one in reading]
-            known = [bool(vector.any()) for vector in vectors]
-            wanted = [
-                one(vector=vector)
-                for one, vector, is_known in zip(asked, vectors, known, strict=True)
-                if is_known
-            ]
-            calibration = embedding.model.calibration or Calibration()
-            found = iter(
-                search_vectors(self.collection, wanted, calibration, self._duplicate_keys)
-                if wanted
-                else ()
-            )
-            return [next(found) if is_known else None for is_known in known]
-        except (ModelError, StoreError) as error:
-            problems.append(str(error))
-            return [None] * len(queries)
 
 
 def _with_body(index: KeywordIndex, rows: Sequence[int]) -> list[str]:
