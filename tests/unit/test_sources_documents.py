@@ -66,6 +66,32 @@ def test_only_prose_files_are_found(tmp_path: Path) -> None:
     assert places(tmp_path) == ["a.md", "b.MDX", "c.markdown", "d.txt", "e.rst", "f.adoc"]
 
 
+def test_lists_of_packages_are_left_out(tmp_path: Path) -> None:
+    """As are the text files of other tools, unless they are included."""
+    write(
+        tmp_path / "requirements" / "extras.txt", "# For tests\npytest>=8.0 \\\n  --hash=sha256:0\n"
+    )
+    write(
+        tmp_path / "constraints.txt", "-r base.txt\nkombu[redis]\ngit+https://example.com/a.git\n"
+    )
+    write(tmp_path / "src" / "CMakeLists.txt", "project(a)\n")
+    write(tmp_path / "product-requirements.txt", "Login\nA user signs in with a password.\n")
+    write(tmp_path / "shopping.txt", "milk\nbread\n")
+    write(tmp_path / "steps.txt", "- milk\n- x == 1\n")
+    scan = Documents(name="docs", path=tmp_path).scan()
+    assert [item.id for item in scan.items] == [
+        "docs/product-requirements.txt",
+        "docs/shopping.txt",
+        "docs/steps.txt",
+    ]
+    assert {one.reason for one in scan.passed_over} == {
+        "it lists packages",
+        "it is for other programs",
+    }
+    chosen = Documents(name="docs", path=tmp_path, include=["constraints.txt"]).scan()
+    assert "docs/constraints.txt" in [item.id for item in chosen.items]
+
+
 def test_included_files_are_documents_too(tmp_path: Path) -> None:
     """The title is the file's name, the synopsis is empty, and front matter is plain text."""
     write(tmp_path / ".gitignore", "gen/\n")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # a search of a current index imports no source
     from repertory.indexing.scan import ScanResult
     from repertory.sources.configured import Catalogue
 
-VERSION = 4
+VERSION = 5
 SEARCHED = "searched"  # a pseudo source for the folders that were searched for sources
 
 T = TypeVar("T")

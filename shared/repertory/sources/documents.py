@@ -18,6 +18,7 @@ from repertory.sources.neuroscript import SUFFIX as NEUROSCRIPT
 from repertory.sources.reading import frontmatter
 from repertory.sources.reading.fields import text_field
 from repertory.sources.reading.files import EMPTY, NO_TEXT, Found
+from repertory.sources.reading.for_programs import use_of
 from repertory.sources.reading.headings import with_marks
 from repertory.sources.reading.markdown import MAX_PARAGRAPH_LENGTH, first_heading, first_paragraph
 from repertory.sources.reading.patterns import is_usable, spec_of
@@ -35,7 +36,7 @@ class Documents(FolderSource):
     """The documents below a folder. An id is the source's name plus the place.
 
     Hidden files and folders, files excluded by a ``.gitignore`` below the root, folders of skills,
-    NeuroScript files and the files of Markdown skills are left out.
+    NeuroScript files, the files of Markdown skills and text files for other programs are left out.
 
     ``include`` has patterns in ``.gitignore`` syntax for text files other than prose. The last part
     of a pattern matches file names, as in ``src/**/*.py``.
@@ -117,11 +118,10 @@ class Documents(FolderSource):
 
     @override
     def chosen(self, files: list[Found]) -> list[Found]:
-        return [
-            file
-            for file in files
-            if is_prose(file.place) or self._included.match_file(normalized("NFC", file.place))
-        ]
+        return [file for file in files if is_prose(file.place) or self._is_included(file)]
+
+    def _is_included(self, file: Found) -> bool:
+        return self._included.match_file(normalized("NFC", file.place))
 
     @override
     def read(self, file: Found, text: str) -> Reading:
@@ -135,6 +135,8 @@ class Documents(FolderSource):
                 file, {}, kind=Kind.DOCUMENT, name=filename, description="", body=text
             )
             return Reading(items=[item])
+        if not self._is_included(file) and (use := use_of(filename, text)):
+            return Reading(hidden=use)
         parsed = frontmatter.parse(text, file.path)
         fields, problems = parsed.fields or {}, list(parsed.problems)
         if parsed.fields is None:

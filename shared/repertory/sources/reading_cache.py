@@ -31,7 +31,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
             items of a broken file, if they are kept.
         postponed: Whether it has changed and there was no time to read it.
         hidden: Why it has no items, as a clause with "it" as its subject: its author hides it, or
-            it is an empty document.
+            it is an empty document, or one for other programs.
     """
 
     items: list[Item] = []
