@@ -135,8 +135,11 @@ def test_terms_have_no_spaces_and_a_bounded_length(text: str) -> None:
         ("deploy-k8s-now", ["k8s", "deployk8snow"]),
         ("UV_PYTHON_INSTALL_DIR", ["uvpythoninstalldir"]),
         ("Next.js", ["nextjs"]),
-        ("v2.1", ["v2", "v21"]),
-        ("3.11", []),
+        ("v2.1", ["v2", "v21", "2.1"]),
+        ("3.11", ["3.11"]),
+        ("log-3.11.2.txt", ["log3112txt", "3.11.2", "3.11"]),
+        ("2026.11.30", ["2026.11.30", "2026.11"]),
+        ("1.2.3.4.5", []),
         ("word", []),
         ("aB" * 21, []),  # too long
         ("кВт", ["квт"]),

@@ -146,6 +146,7 @@ EXAMPLES = {
     "repertory.index.keywords.inflections._VOWEL": ["bba"],
     "repertory.index.keywords.names._OF_HOST": [" mcp__a__b", "mcp__a_"],
     "repertory.index.keywords.query_words._ENDING": ["a please"],
+    "repertory.index.keywords.tokens._VERSION": ["a1.2.3b"],
     "repertory.index.keywords.query_words._CAMEL_CASE": ["aBcD", "AbcDefGhi"],
     "repertory.index.keywords.query_words._IDENTIFIER": ["a_b.c-d", "--a-b-c"],
     "repertory.index.keywords.query_words._OPENING": ["how do i need to the a", "please please a"],

@@ -174,6 +174,17 @@ def test_similar_skills_are_each_found_by_their_own_word(engine: Engine) -> None
 
 
 @BOTH_ARMS
+def test_the_number_of_a_version_is_a_word(engine: Engine) -> None:
+    """Its parts are in the numbers of other versions, too."""
+    numbers = ["5.5", "5.1", "2.5", "55", "1.55", "5.6"]
+    notes = [skill(f"notes-{at}", f"What is new in {at}", f"Changed in {at}.1.") for at in numbers]
+    found = search(engine(notes), "what changed in 5.5", limit=9)
+    assert names(found)[:1] == ["notes-5.5"]
+    for typed in ("5.5", "v5.5", "5.5.1"):
+        assert names(search(engine(notes), typed))[:1] == ["notes-5.5"]
+
+
+@BOTH_ARMS
 def test_a_word_of_many_bodies_is_found(engine: Engine) -> None:
     """All twenty items that have an invented word only in their bodies are found."""
     crowd = [skill(f"item{at}", f"Does job {at}", f"Then zorblax it {at}.") for at in range(20)]

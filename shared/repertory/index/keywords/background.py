@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 MIN_RARITY = 0.1  # the rarity of the most common word
+VERSION_RARITY = 0.7  # the rarity of a number with dots, such as 3.12
 SHORT_RARITY = 0.25  # the rarity of a single letter, or of a number of one or two digits
 
 # A common word occurs in at least this many texts, if it has up to three, four, or more letters.
@@ -71,5 +72,7 @@ def rarity(term: str) -> float:
     """How rare a term is, from ``MIN_RARITY`` to 1: its inverse document frequency, scaled."""
     if len(term) == 1 or (term.isdigit() and len(term) < 3):
         return SHORT_RARITY
+    if "." in term:
+        return VERSION_RARITY
     texts, known = _table()
     return max(math.log(texts / (known.get(term, 0) + 1)) / math.log(texts), MIN_RARITY)

@@ -26,6 +26,7 @@ from repertory.index.keywords.tokens import (
     pieces,
     runs,
     term_of,
+    versions,
     word_count,
     words,
 )
@@ -120,7 +121,8 @@ def identifier(text: str) -> str:
     else:
         parts = tuple(pieces(typed.lower())) if _IDENTIFIER.fullmatch(typed) else ()
         is_one = len(parts) < 2 or _is_one_word(compact_name(typed), parts)
-    return "" if is_one else typed.lower()
+    is_number = not any(map(str.isalpha, typed))
+    return "" if is_one or is_number else typed.lower()
 
 
 @lru_cache(maxsize=256)
@@ -143,6 +145,9 @@ def joined(text: str) -> str:
 
 @remembered
 def _words(text: str) -> tuple[Word, ...]:
+    number = text.removeprefix("v")
+    if number in (numbers := versions(number)):  # whose parts are in many other versions
+        return tuple(Word(one, one) for one in numbers)
     parts, whole = _divided(text), compact_name(text)
     if len(parts) < 2:
         return tuple(Word(*pair) for pair in words(text))

@@ -21,7 +21,7 @@ from repertory.index.keywords.parts import Part
 from repertory.index.keywords.segment import KEY, Segment
 
 # Increase it whenever the index is built or packed differently.
-VERSION = 22
+VERSION = 23
 
 # The data type of each array, by the last part of its name.
 _TYPES = {

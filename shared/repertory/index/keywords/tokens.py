@@ -40,6 +40,7 @@ _DOTNET = r"(?<![\w*)\]}>])\.(?:NET|Net|net)(?![A-Za-z_]|\.\w)"
 RUN = re.compile(rf"{_SIGNED}|{_DOTNET}|[\w{MARKS}]+(?:[-.](?!{_SIGNED})[\w{MARKS}]+)*")
 DOTNETS = re.compile(_DOTNET)
 _ALSO_LOWER = frozenset(("", "asp", "ado", "ml", "vb"))  # these also precede ".net" in lower case
+_VERSION = re.compile(r"(?<![0-9.])[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}(?![0-9]|\.[0-9])")
 _SEPARATORS = re.compile("[-._]+")
 DOTNET = "dotnet"  # the term of .NET, as it is written in commands
 _UNSPACED = re.compile(f"([{UNSPACED}]+)")
@@ -57,6 +58,13 @@ def pieces(run: str) -> list[str]:
     """The parts of a word between hyphens, dots and underscores."""
     at = -4 if _is_dotnet(run) else len(run)
     return [piece for piece in (*_SEPARATORS.split(run[:at]), run[at:]) if piece]
+
+
+def versions(run: str) -> list[str]:
+    """The version numbers in a word, and their first two parts: ``3.12.1`` and ``3.12``."""
+    found = _VERSION.findall(run) if "." in run else ()
+    parts = ((one, ".".join(one.split(".")[:2])) for one in found)
+    return [*dict.fromkeys(chain.from_iterable(parts))]
 
 
 def _is_dotnet(run: str) -> bool:
@@ -154,7 +162,8 @@ def _wholes(run: str) -> tuple[Pair, ...]:
     inner = pieces(run)
     joined = [*inner, run] if len(inner) > 1 else inner
     found = [compact_name(one) for one in joined if _may_be_one_word(one)]
-    return tuple((one, term_of(one)) for one in dict.fromkeys(found))
+    words = ((one, term_of(one)) for one in dict.fromkeys(found))
+    return (*words, *((one, one) for one in versions(run)))
 
 
 @lru_cache(maxsize=MAX_REMEMBERED)
