@@ -110,6 +110,16 @@ def test_a_single_word_quotes_nothing(text: str) -> None:
         ("supported versions", "```sh\n# Supported versions\n```", False),
         ("supported versions", "Supported versions", False),
         ("404 errors", "## 404 errors", True),
+        ("using c#", "## Using C#", True),
+        ("using c", "## Using C#", False),
+        ("using c", "## Using C++ ##", False),
+        ("quick start", "## 🚀 Quick start ✨", True),
+        ("🚀 quick start", "## Quick start", True),
+        ("quick start", "## 1️⃣ Quick start", True),
+        ("quick start", "## **Quick start:**", True),
+        ("quick start", '## 1. **"Quick start"**', True),
+        ("quick start", "## Quick start [¶](#quick-start)", True),
+        ("किताब की", "## किताब का", False),
     ],
 )
 def test_a_query_may_be_the_title_of_a_section(typed: str, heading: str, *, is_so: bool) -> None:
@@ -204,6 +214,18 @@ def test_a_search_for_a_quotation_takes_linear_time(piece: str) -> None:
     wanted = quotation("the server keeps last answers for a minute")
     assert wanted
     assert not grows_too_fast(wanted.is_in, lambda size: piece * size)
+
+
+@pytest.mark.parametrize("line", ["# bug fixes {}\n", "# x bug fixes\n", "#", "# . . bug\n"])
+def test_a_search_for_a_title_takes_linear_time(line: str) -> None:
+    """Also if many titles have its words."""
+    wanted = quotation("bug fixes")
+    assert wanted
+
+    def body(size: int) -> str:
+        return "".join(line.format(number) for number in range(size))
+
+    assert not grows_too_fast(lambda text: wanted.is_of(skill("log", body=text)), body)
 
 
 @given(data=st.data())

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import chain, dropwhile, islice
 
 import msgspec
 
 from repertory.catalogue.item import Item
-from repertory.catalogue.names import UNSPACED
-from repertory.catalogue.views import LINK, Section, plain_heading, split_at_headings
+from repertory.catalogue.names import MARKS, UNSPACED
+from repertory.catalogue.views import LINK, Section, split_at_headings
 from repertory.index.keywords.background import rarity
 from repertory.index.keywords.query_words import AROUND, query_words
 from repertory.index.keywords.tokens import STOP_WORDS, runs, term_of, word_count
@@ -38,6 +38,7 @@ _GAP = r"(?:[\s`*_\[]{0,9}\]\([^()]{0,300}\))?[\s`*_\[>\xc2\xa0]{0,40}"
 PART = 4  # words and signs that are looked for first
 _MARGIN = 400  # bytes around these that may belong to the targets of links
 _MAX_READ = 50_000  # bytes around their occurrences in a text that are compared
+_MAX_TITLES = 1_000  # titles with the words of a query that are compared
 
 
 class Quotation(msgspec.Struct, frozen=True, dict=True):
@@ -83,25 +84,28 @@ class Quotation(msgspec.Struct, frozen=True, dict=True):
 class Title(Quotation, frozen=True, dict=True):
     """A query of a few usual words, which quotes only a section that has exactly this title.
 
-    Other texts have the words by chance. The number of a section does not matter.
+    Other texts have the words by chance. The number of a section does not matter, nor do signs
+    around its title, such as emoji.
     """
 
     def is_within(self, section: Section) -> bool:
         """Whether a section has this title."""
-        whole = section.title.strip(AROUND).rstrip(_END)
-        return self.tokens in (_tokens(whole), _tokens(whole.lstrip(_NUMBER)))
+        title = _without_signs(_tokens(section.title))
+        return self.tokens in (title, [*dropwhile(_is_number_or_sign, title)])
 
     def is_of(self, item: Item) -> bool:
         """Whether an item has a section with this title."""
         # It is much faster to look at the lines first than to find the sections of every body.
         _, *after = f"\n{item.body}".split("\n#")
-        lines = [one[:_MARGIN].partition("\n")[0] for one in after]
-        may_be = self._rarest.search(_lower("\n".join(lines))) and any(
-            self.is_within(Section(plain_heading(line.strip("# ")), ""))
-            for line in lines
-            if self._rarest.search(_lower(line))
+        lines = dict.fromkeys(one[:_MARGIN].partition("\n")[0] for one in after)
+        if not self._rarest.search(_lower("\n".join(lines))):
+            return False
+        found = islice((one for one in lines if self._rarest.search(_lower(one))), _MAX_TITLES)
+        sections = chain.from_iterable(split_at_headings(f"#{line}") for line in found)
+        # A line of code is no title.
+        return any(map(self.is_within, sections)) and any(
+            map(self.is_within, split_at_headings(item.body))
         )
-        return bool(may_be) and any(map(self.is_within, split_at_headings(item.body)))
 
 
 @lru_cache(maxsize=64)  # several parts of a search need it
@@ -117,7 +121,7 @@ def quotation(query: str) -> Quotation | None:
     is_address = not is_short and _ADDRESS.fullmatch(typed) is not None
     is_usual = number < MIN_WORDS and not (is_code or is_address)
     if is_short or (is_usual and _rarity_of(typed) < MIN_RARITY):
-        return Title(_tokens(typed))
+        return Title(_without_signs(_tokens(typed)))
     return Quotation(_tokens(typed, is_address=is_address), is_address)
 
 
@@ -137,6 +141,23 @@ def _tokens(text: str, *, is_address: bool = False) -> list[str]:
     """
     lower = _BLOCK_QUOTE.sub("\n", text).lower().translate(_STRAIGHT)
     return _TOKEN.findall(lower if is_address else LINK.sub(r"\1", _EMPHASIS.sub("", lower)))
+
+
+def _without_signs(tokens: Sequence[str]) -> list[str]:
+    """The tokens without the signs around them."""
+    rest = [*dropwhile(_is_sign, tokens)]
+    return [*dropwhile(_is_sign, reversed(rest))][::-1]
+
+
+def _is_sign(token: str) -> bool:
+    """Whether a token is a sign that may be around a title; those of ``C++`` and ``C#`` are not."""
+    if len(token) > 1 or token.isalnum() or token in MARKS:
+        return False
+    return token in _END or not token.isascii()
+
+
+def _is_number_or_sign(token: str) -> bool:
+    return not token.strip(_NUMBER) or _is_sign(token)
 
 
 def _joined(tokens: Sequence[str]) -> str:
