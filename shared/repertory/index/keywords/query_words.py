@@ -113,9 +113,9 @@ def has_few_words(text: str) -> bool:
 def identifier(text: str) -> str:
     """The identifier of several parts that is the whole query, in lower case; empty if none is.
 
-    Examples: ``tool.uv.sources``, ``get_logger``, ``processName``, and the option ``--no-build``.
+    Examples: ``tool.uv.sources``, ``get_logger()``, ``processName``, and the option ``--no-build``.
     """
-    typed = text.strip(f"{AROUND}`")
+    typed = _without_punctuation(text)
     if _CAMEL_CASE.fullmatch(typed):
         is_one = len(query_words(typed)) < 2  # a name: iPhone
     else:
@@ -131,8 +131,14 @@ def is_distinct(text: str) -> bool:
 
     So it is with options, constants, and identifiers of at least ``MIN_PIECES`` parts.
     """
-    typed = text.strip(f"{AROUND}`")
+    typed = _without_punctuation(text)
     return typed.startswith("-") or typed.isupper() or len(pieces(typed)) >= MIN_PIECES
+
+
+def _without_punctuation(text: str) -> str:
+    """A text without quotation marks, the parentheses of a call, and the end of a question."""
+    around = f"{AROUND}`"
+    return text.strip(around).rstrip(f"{around}?!,:;").removesuffix("()")
 
 
 def joined(text: str) -> str:
