@@ -209,6 +209,14 @@ def test_an_item_with_a_short_identifier_comes_before_weak_matches(typed: str) -
     assert confidence(typed, skill("task-status", "The status"), item) > SHORT_IDENTIFIER[1]
 
 
+@pytest.mark.parametrize("typed", ["1.2.3", "3.11", "2024.01.15", "10.0.0.1", "1 2"])
+def test_a_version_is_not_a_number_of_its_digits(typed: str) -> None:
+    """An item with the number 123 does not have the version 1.2.3."""
+    item = skill("log", "What changed", f"Version {typed} is faster.")
+    other = skill("parts", "Counts", f"It has {typed.replace('.', '').replace(' ', '')} parts.")
+    assert confidence(typed, item, other) > 0.3 > confidence(typed, other, item)
+
+
 def test_a_typed_name_comes_before_other_items_with_the_identifier() -> None:
     """Also if only its beginning was typed."""
     item = skill("tuning", "Makes things faster", "Set `max_cache_size` first.")

@@ -110,14 +110,16 @@ class Lexicon:
         Case and separators do not matter.
         """
         typed = query_words(query)
-        # An item may write "java script", or any two adjacent words, as one word.
+        # An item may write "java script", or any two adjacent words, as one word. Joined numbers
+        # are another number.
         longer: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for word in typed:
-            if word.whole:
+            if word.whole and not word.whole.isdigit():
                 longer[word.text][word.whole] = None
         for one, other in pairwise(word.text for word in typed):
             joined = compact_name(one + other)
-            longer[one][joined] = longer[other][joined] = None
+            if not joined.isdigit():
+                longer[one][joined] = longer[other][joined] = None
         for one, other in pairwise(runs(query.lower())):
             if other in ENGLISH and is_known(term_of(one + other)):  # "back up"
                 longer[one][one + other] = None

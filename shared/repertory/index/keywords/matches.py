@@ -141,9 +141,12 @@ class Matches:
 
     @cached_property
     def whole(self) -> QueryTerm:
-        """All words of the query joined to one term: ``generateobject``."""
+        """All words of the query joined to one term: ``generateobject``.
+
+        Numbers are not joined in the index: ``1.2.3`` is not ``123``.
+        """
         stem = term_of(joined(self._query))
-        exact = (stem,) if self._index.frequency(stem) else ()
+        exact = (stem,) if not stem.isdigit() and self._index.frequency(stem) else ()
         one_of_them = (term for term in self.terms if term.stem == stem)
         return next(one_of_them, QueryTerm(stem, stem, exact, (), rarity(stem)))
 
