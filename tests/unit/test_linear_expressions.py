@@ -175,6 +175,7 @@ EXAMPLES = {
     "repertory.project_search.word_index._RUN": ["ab12_c"],
     "repertory.search.confidence._LETTERS": ["m&a", "a/b"],
     "repertory.search.languages._WORD": ["ab cd"],
+    "repertory.search.nearness._ACCENTED": ["é"],
     "repertory.search.quotations._ADDRESS": ["a.b/c/d"],
     "repertory.search.quotations._BLOCK_QUOTE": ["\n >> "],
     "repertory.search.quotations._EMPHASIS": ["_a_ b"],

@@ -30,6 +30,14 @@ def test_all_words_must_be_near_each_other(query: str, *, expected: bool) -> Non
     assert is_near(index.match(query).terms, EDITOR.body) == expected
 
 
+@pytest.mark.parametrize("query", ["cafe menu", "Menü Café", "über ежик", "ΜΕΝΟΎ menu"])
+def test_accents_do_not_matter(query: str) -> None:
+    """As in all searches for words."""
+    item = skill("place", "Where to eat", body="CAFE\u0301 mit Menü über Ёжик, μενού.")
+    index = KeywordIndex.empty().updated((), [item])
+    assert is_near(index.match(query).terms, item.body)
+
+
 def test_two_common_words_in_one_sentence_are_found() -> None:
     """If they are far apart, they say little, since most long texts have them."""
     engine = hybrid_engine([EDITOR, skill("garden", "Growing roses", body="Water them.")])
