@@ -179,6 +179,7 @@ EXAMPLES = {
     "repertory.search.quotations._ADDRESS": ["a.b/c/d"],
     "repertory.search.quotations._BLOCK_QUOTE": ["\n >> "],
     "repertory.search.quotations._EMPHASIS": ["_a_ b"],
+    "repertory.search.quotations._MAIL": ["a@b.c"],
     "repertory.search.quotations._TOKEN": ["ab, `c`", "a-b.c d"],
     "repertory.search.similar_names._HAN": ["a中b"],
     "repertory.search.steps._CLAUSE": ["a, and b", "a and b"],

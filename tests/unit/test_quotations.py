@@ -30,6 +30,7 @@ The server doesn\u2019t wait for it. See [it](https://docs.example/_static/a_b/l
 > **Note:** the cache of the engine
 > is\u00a0removed at midnight.
 
+Ask security_team@mail.example.com about `src/**/tests/*.py`.
 A word with _emphasis_ and `__init__` code, and uv run --with requests-html 1.5.
 """
 WORDS = ["harbour", "lantern", "violin", "granite", "orchard", "falcon", "meadow", "copper"]
@@ -55,6 +56,8 @@ GUIDE = skill("guide", "How to begin", body=BODY)
         "a word with emphasis and __init__ code",
         "https://example.com/configuration#a",
         "example.com/configuration#a",
+        "Security_Team@mail.example.com",
+        "src/**/tests/*.py",
         "ÄNDERUNGEN ÜBERNIMMT der Dienst sofort",
     ],
 )
@@ -73,6 +76,8 @@ def test_a_quotation_is_found_whatever_its_spaces_and_markup(text: str) -> None:
         "its last answer for the minute",
         'pip install "fastapi>=0.11"',
         "uv run --with requests",
+        "team@mail.example.com",
+        "src/**/tests/*.pyi",
         "uv run --with requests-html 1",
     ],
 )

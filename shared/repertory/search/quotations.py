@@ -31,10 +31,12 @@ _TOKEN = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:[-.][^\W{UNSPACED}]+)*|[^
 _EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)")
 _NUMBER = "0123456789.) "  # characters of the number of a section
 _ADDRESS = re.compile(r"[^\s/]+/\S+")  # of a web page or a file
+_MAIL = re.compile(r"[^\s@]+@[^\s@]+")  # an e-mail address, or a version: checkout@v4
 _BLOCK_QUOTE = re.compile(r"\n[ \t>]{0,20}>")  # at the beginning of a line
 # What may be between two words of a displayed text, in bytes: spaces, of which one may be the
 # non-breaking one, markup, and the target of a link.
 _GAP = r"(?:[\s`*_\[]{0,9}\]\([^()]{0,300}\))?[\s`*_\[>\xc2\xa0]{0,40}"
+_STARS = "[*`]{0,3}"  # which are no tokens: src/**/*.py
 PART = 4  # words and signs that are looked for first
 _MARGIN = 400  # bytes around these that may belong to the targets of links
 _MAX_READ = 50_000  # bytes around their occurrences in a text that are compared
@@ -56,7 +58,7 @@ class Quotation(msgspec.Struct, frozen=True, dict=True):
     def _rarest(self) -> re.Pattern[bytes]:
         """The expression for its rarest tokens in a row, or for a whole address."""
         if self.is_address:  # of which many may begin alike
-            return re.compile("".join(map(_in_any_case, self.tokens)).encode())
+            return re.compile(_STARS.join(map(_in_any_case, self.tokens)).encode())
         last = max(len(self.tokens) - PART, 0)
         parts = [self.tokens[at : at + PART] for at in range(last + 1)]
         rarest = max(parts, key=lambda part: sum(map(_rarity, part)))
@@ -114,7 +116,8 @@ def quotation(query: str) -> Quotation | None:
     typed = query.lower().strip(AROUND).rstrip(_END)
     words = runs(typed)
     number = word_count(" ".join(words))
-    is_code = not _SIGNS.isdisjoint(typed) or _OPTION in typed
+    is_mail = _MAIL.fullmatch(typed) is not None
+    is_code = not _SIGNS.isdisjoint(typed) or _OPTION in typed or is_mail
     if number < MIN_WORDS_OF_TITLE:
         return None
     is_short = number < (MIN_WORDS_OF_CODE if is_code else MIN_RARE_WORDS)
