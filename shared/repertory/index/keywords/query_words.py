@@ -41,7 +41,7 @@ LEAST = 1e-3  # the assumed frequency of stop words, which are not counted, when
 AROUND = " \"'\u2018\u2019\u201c\u201d"  # quotation marks
 MIN_PIECES = 3  # of an identifier that texts do not mention by the way
 # Words that only hyphens join are usual English, such as end-to-end, unless they are an option.
-_IDENTIFIER = re.compile(r"(?=-|[\w-]*[._])-{0,2}\w+(?:[-.]\w+)*")
+_IDENTIFIER = re.compile(r"(?=-|[\w-]*[._])(?:-{0,2}|\.)\w+(?:[-.]\w+)*")
 _CAMEL_CASE = re.compile(r"[a-z]+[A-Z][A-Za-z0-9]*|(?:[A-Z]+[a-z0-9]+){3,}")  # not HubSpot
 # Verbs with which identifiers begin, but few product names.
 _VERBS = """add create delete disable enable fetch get insert list remove rename send set uninstall
@@ -136,9 +136,9 @@ def is_distinct(text: str) -> bool:
 
 
 def _without_punctuation(text: str) -> str:
-    """A text without quotation marks, the parentheses of a call, and the end of a question."""
+    """A text without quotation marks, the signs of a variable or a call, and a question mark."""
     around = f"{AROUND}`"
-    return text.strip(around).rstrip(f"{around}?!,:;").removesuffix("()")
+    return text.strip(around).removeprefix("$").rstrip(f"{around}?!,:;").removesuffix("()")
 
 
 def joined(text: str) -> str:
