@@ -157,6 +157,19 @@ def test_a_store_that_fails_during_a_search_does_not_lose_the_hits() -> None:
     assert (answer.mode, answer.degraded) == (Mode.HYBRID, GONE)
 
 
+@pytest.mark.parametrize("text", ["command palette", "and read every word of it"])
+def test_an_answer_without_hits_says_that_items_could_not_be_read(text: str) -> None:
+    """Their bodies may have the words near each other, or the query word for word."""
+    body = "Open the command palette, and read every word of it."
+    items = [skill("editor", "Writing programs", body), skill("garden", "Grows roses")]
+    points, keywords = Failing(items, WordCounts()), KeywordIndex.empty().updated((), items)
+    engine = engine_of(collection=points, keywords=keywords)
+    points.failing = ("records",)
+    answer = search(engine, text, threshold=0.5)
+    assert (answer.hits, answer.degraded) == ([], GONE)
+    assert explain(engine, Query(text=text), items[0].id).degraded == GONE
+
+
 def test_a_closed_index_is_named() -> None:
     """Another thread may close it during a search."""
     closed = ThreadPoolExecutor(1)

@@ -4,6 +4,7 @@ import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 
 import numpy as np
 from msgspec.structs import replace
@@ -43,6 +44,8 @@ from repertory.telemetry.spans import traced
 from repertory.text import normalized
 
 MAX_VERSIONS = 4  # copies of one item whose texts are compared
+
+Read = Callable[[Sequence[str]], Mapping[str, Item]]  # reads items by id
 
 
 class SearchEngine:
@@ -198,21 +201,28 @@ class SearchEngine:
         problems = list(self.degraded)
         queries = [replace(query, text=text) for text in texts_of_task(query.text)]
         texts = [
-            self._ranked(one, words, nearest)
+            self._ranked(one, words, nearest, problems)
             for one, (words, nearest) in zip(
                 queries, self._arms.search(queries, also, problems), strict=True
             )
         ]
         return task_of(query, texts, problems)
 
-    def _ranked(self, query: Query, words: KeywordResult, nearest: VectorResult | None) -> Ranked:
-        """The ranked candidates of one text."""
+    def _ranked(
+        self,
+        query: Query,
+        words: KeywordResult,
+        nearest: VectorResult | None,
+        problems: list[str],
+    ) -> Ranked:
+        """The ranked candidates of one text; an error of reading items is added to ``problems``."""
         records = nearest.records if nearest else {}
+        read = partial(self.available_items, problems=problems, given=records)
         candidates = all_candidates(query, self.keywords, words, nearest)
-        candidates = self._with_quoted(candidates, records)
+        candidates = self._with_quoted(candidates, read)
         own = confidences(candidates)
         confidence, notes = apply_policies(candidates, own)
-        if near := self._near(candidates, own, confidence, records):
+        if near := self._near(candidates, own, confidence, read):
             own = np.where(np.isin(candidates.rows, near), within(IN_BODY, own), own)
             confidence, notes = apply_policies(candidates, own)
         return Ranked(
@@ -223,7 +233,7 @@ class SearchEngine:
             records=records,
         )
 
-    def _with_quoted(self, found: Candidates, records: Mapping[str, str]) -> Candidates:
+    def _with_quoted(self, found: Candidates, read: Read) -> Candidates:
         """The candidates, with those whose items contain the query word for word."""
         wanted = quotation(found.query.text)
         if wanted is None:
@@ -231,14 +241,10 @@ class SearchEngine:
         is_title = isinstance(wanted, Title)
         may_be = np.all(reaches(found.weights, HEADINGS.least), axis=0) if is_title else True
         same = found.complete(among=may_be)
-        return replace(found, quoted=frozenset(self._holding(same, wanted.is_of, records)))
+        return replace(found, quoted=frozenset(self._holding(same, wanted.is_of, read)))
 
     def _near(
-        self,
-        found: Candidates,
-        own: Confidences,
-        confidence: Confidences,
-        records: Mapping[str, str],
+        self, found: Candidates, own: Confidences, confidence: Confidences, read: Read
     ) -> list[int]:
         """The rows that have the words of the query near each other, if that may matter.
 
@@ -248,7 +254,7 @@ class SearchEngine:
             found: The candidates.
             own: Their confidences without the policies.
             confidence: Their confidences.
-            records: Records that were already read.
+            read: Reads items.
         """
         (least, most), terms, limit = IN_BODY, found.matches.terms, found.query.limit
         same = found.complete(among=own < least) if len(terms) > 1 else []
@@ -259,26 +265,22 @@ class SearchEngine:
             better, _ = self._groups_left(found.rows[confidence > most].tolist(), limit)
             if len(better) == limit:
                 return []
-        return self._holding(same, lambda item: is_near(terms, item.body), records)
+        return self._holding(same, lambda item: is_near(terms, item.body), read)
 
     def _holding(
-        self,
-        same: Sequence[Sequence[int]],
-        holds: Callable[[Item], bool],
-        given: Mapping[str, str],
+        self, same: Sequence[Sequence[int]], holds: Callable[[Item], bool], read: Read
     ) -> list[int]:
         """The rows of items for which a condition holds, as far as they can be read.
 
         Of each group of copies, ``MAX_VERSIONS`` items are read, as skills with the same
-        description may have different bodies; the rest count as the first one. ``given`` is as for
-        ``available_items``.
+        description may have different bodies; the rest count as the first one.
         """
         if self.collection is None:  # otherwise the result would depend on what is cached
             return []
-        read = [row for group in same for row in group[:MAX_VERSIONS]]
-        ids = {row: entry.id for row, entry in zip(read, self.keywords.entries(read), strict=True)}
-        items = self.available_items([*ids.values()], given=given)
-        held = {row: (item := items.get(ids[row])) is not None and holds(item) for row in read}
+        rows = [row for group in same for row in group[:MAX_VERSIONS]]
+        ids = {row: entry.id for row, entry in zip(rows, self.keywords.entries(rows), strict=True)}
+        items = read([*ids.values()])
+        held = {row: (item := items.get(ids[row])) is not None and holds(item) for row in rows}
         return [row for group in same for row in group if held.get(row, held[group[0]])]
 
     def hits(
@@ -384,7 +386,7 @@ class SearchEngine:
         rows = self.keywords.rows_of([item_key(item_id) for item_id in ids])
         found = self._item_cache.get(self.keywords.entries(rows.values()))
         given = given or {}
-        came = list(items_of_json(given[item_id] for item_id in ids if item_id in given))
+        came = [*items_of_json(given[one] for one in ids if one in given and one not in found)]
         self._item_cache.keep(came)
         found |= {item.id: item for item in came}
         missing = [item_id for item_id in ids if item_id not in found]
