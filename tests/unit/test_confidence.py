@@ -199,6 +199,14 @@ def test_a_name_with_all_parts_counts_as_the_identifier() -> None:
     assert confidence("API_KEY", named, item) > confidence("API_KEY", item, named)
 
 
+@pytest.mark.parametrize("typed", ["GRÖSSE_MAX", "MAX_TOOL"])
+def test_a_name_with_some_parts_does_not_count_as_the_identifier(typed: str) -> None:
+    """A constant is no request in another language, or for a tool."""
+    item = skill("tuning", "Makes things faster", f"Set `{typed}` first.")
+    named = tool("srv__max", "The maximum of numbers")
+    assert confidence(typed, named, item) <= ITS_PARTS < confidence(typed, item, named)
+
+
 @pytest.mark.parametrize("typed", ["task_status", "taskStatus", "task.status"])
 def test_an_item_with_a_short_identifier_comes_before_weak_matches(typed: str) -> None:
     """Texts mention it by the way, so it does not come before good matches."""

@@ -177,8 +177,8 @@ def _of_identifier(found: Candidates, confidence: Confidences) -> Confidences:
     has_it = reaches(whole, BODY.least)
     if not is_distinct(found.query.text):
         return np.where(has_it, within(SHORT_IDENTIFIER, confidence), confidence)
-    is_named = np.all(reaches(found.weights, NAME.least), axis=0)
-    has_it = np.logical_or(is_named, has_it)
+    if found.matches is not found.shared:  # which are only some of its parts
+        has_it |= np.all(reaches(found.weights, NAME.least), axis=0)
     return np.where(has_it, within(IDENTIFIER, confidence), np.minimum(confidence, ITS_PARTS))
 
 
