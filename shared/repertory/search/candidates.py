@@ -42,7 +42,8 @@ class Candidates(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         close: How closely the query names the item, 0…1; see ``NameIndex.close``.
         sections: The number of the best section, by row, where a section has the best cosine.
         keyword_depth: The ``depth`` of the ``KeywordResult``.
-        quoted: The rows whose items contain the query word for word; see ``quotations``.
+        quoted: The rows whose items contain the query word for word, or as the title of a section;
+            see ``quotations``.
     """
 
     query: Query

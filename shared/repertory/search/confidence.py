@@ -213,10 +213,9 @@ def _of_one_word(
     low, high = bounds.T
     share = (1 - AS_TYPED) * confidence / MAX_UNNAMED
     share[_is_as_typed(found, term, weight)] += AS_TYPED
-    within: Confidences = np.where(
-        low > 0, low + (high - low) * share, np.minimum(confidence, high)
-    )
-    return within
+    inside = low + (high - low) * share
+    bounded: Confidences = np.where(low > 0, inside, np.minimum(confidence, high))
+    return bounded
 
 
 def _is_as_typed(found: Candidates, term: QueryTerm, weight: Numbers) -> NDArray[np.bool_]:

@@ -234,7 +234,7 @@ class SearchEngine:
         )
 
     def _with_quoted(self, found: Candidates, read: Read) -> Candidates:
-        """The candidates, with those whose items contain the query word for word."""
+        """The candidates, with those whose items contain the query as text or as a title."""
         wanted = quotation(found.query.text)
         if wanted is None:
             return found
