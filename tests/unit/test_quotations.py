@@ -30,6 +30,8 @@ The server doesn\u2019t wait for it. See [it](https://docs.example/_static/a_b/l
 > **Note:** the cache of the engine
 > is\u00a0removed at midnight.
 
+>>> from server import answer
+
 Ask security_team@mail.example.com about `src/**/tests/*.py`.
 A word with _emphasis_ and `__init__` code, and uv run --with requests-html 1.5.
 """
@@ -52,6 +54,8 @@ GUIDE = skill("guide", "How to begin", body=BODY)
         "将最后的答案保留一分钟",
         "the `server` doesn't wait for it…",
         "the cache of the engine is removed at midnight",
+        "> Note: the cache of the engine\n> is removed",
+        ">>> from server import answer",
         "docs.example/_static/a_b/logo",
         "a word with emphasis and __init__ code",
         "https://example.com/configuration#a",

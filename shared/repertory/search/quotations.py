@@ -142,7 +142,7 @@ def _tokens(text: str, *, is_address: bool = False) -> list[str]:
 
     The targets of links and the underscores around words only count for an address.
     """
-    lower = _BLOCK_QUOTE.sub("\n", text).lower().translate(_STRAIGHT)
+    lower = _BLOCK_QUOTE.sub("\n", f"\n{text}").lower().translate(_STRAIGHT)
     return _TOKEN.findall(lower if is_address else LINK.sub(r"\1", _EMPHASIS.sub("", lower)))
 
 
