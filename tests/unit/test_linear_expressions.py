@@ -24,6 +24,7 @@ METHODS = {"match", "fullmatch", "search", "sub", "findall", "finditer", "split"
 MADE_AT_RUN_TIME = {
     "repertory.review.suspicions",  # from its rules, which test_suspicions measures
     "repertory.project_search.snippets",
+    "repertory.search.nearness",  # test_nearness measures it
     "repertory.search.quotations",  # test_quotations measures it
     "repertory.catalogue.policies",
     "repertory_admin.argument_errors",

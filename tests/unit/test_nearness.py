@@ -7,6 +7,7 @@ from repertory.search.explain import explain
 from repertory.search.nearness import NEAR, is_near
 from repertory.search.query import Query
 from tests.support.builders import skill
+from tests.support.growth import grows_too_fast
 from tests.support.hybrid_search import hybrid_engine
 
 FAR = "x " * NEAR
@@ -28,6 +29,23 @@ def test_all_words_must_be_near_each_other(query: str, *, expected: bool) -> Non
     other = skill("other", "A pen and a pale palette of commands in a file")
     index = KeywordIndex.empty().updated((), [EDITOR, other])
     assert is_near(index.match(query).terms, EDITOR.body) == expected
+
+
+def test_a_short_word_is_found_after_many_words_that_contain_it() -> None:
+    """They do not use up the places that are examined; a part of an identifier counts as well."""
+    item = skill("limits", "Who may enter", body=f"{'page ' * 200}getAge limit {'page ' * 200}")
+    late = skill("late", "Who may enter", body=f"{'page ' * 200}The age is a limit.")
+    index = KeywordIndex.empty().updated((), [item, late])
+    assert is_near(index.match("age limit").terms, late.body)
+    assert is_near(index.match("age limit").terms, item.body[900:])
+
+
+@pytest.mark.parametrize("piece", ["age limits", "age", "limit ", "page limit", "a"])
+def test_a_search_for_near_words_takes_linear_time(piece: str) -> None:
+    """Ten times the text takes about ten times as long."""
+    index = KeywordIndex.empty().updated((), [skill("limits", "The age limit")])
+    terms = index.match("age limit").terms
+    assert not grows_too_fast(lambda text: is_near(terms, text), lambda size: piece * size)
 
 
 @pytest.mark.parametrize("query", ["cafe menu", "Menü Café", "über ежик", "ΜΕΝΟΎ menu"])

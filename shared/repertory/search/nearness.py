@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from repertory.catalogue.names import folded
 from repertory.catalogue.views import Section
@@ -31,11 +32,12 @@ def is_near(terms: Sequence[QueryTerm], text: str) -> bool:
 
 
 def _places(term: QueryTerm, lower: str) -> Iterator[int]:
-    """The first places of a term's beginnings in a text in lower case without accents."""
-    for beginning in term.beginnings:
-        at = -1
-        for _ in range(_MAX_LOOKS):
-            at = lower.find(beginning, at + 1)
-            if at < 0:
-                break
-            yield at
+    """The first places of a term's beginnings in a text in lower case without accents.
+
+    Those at the beginning of a word come first: a text with "page" fifty times may have "age".
+    """
+    for beginning in map(re.escape, term.beginnings):
+        # An expression that begins with letters is much faster than one that looks before them.
+        for expression in (rf"{beginning}(?<![^\W_]{beginning})", beginning):
+            found = re.finditer(expression, lower)
+            yield from (one.start() for one in islice(found, _MAX_LOOKS))
