@@ -155,6 +155,17 @@ def test_an_item_with_a_section_of_this_title_is_found() -> None:
     assert 0.6 <= hits[1].confidence < 0.8
 
 
+@pytest.mark.parametrize("text", ["get_logger", "read every word of it", "supported versions"])
+def test_invisible_characters_of_a_copied_text_do_not_matter(text: str) -> None:
+    """Items do not have them either."""
+    body = "# Supported versions\n\nCall `get_logger`, and read every word of it."
+    engine = hybrid_engine([skill("guide", "How to begin", body)])
+    (hit,) = engine.search(Query(text=text)).hits
+    copied = "\ufeff{}\u200b".format(text.replace(" ", "\u200b "))
+    (other,) = engine.search(Query(text=copied)).hits
+    assert (other.reason, other.confidence) == (hit.reason, hit.confidence)
+
+
 def test_the_item_that_contains_the_query_comes_first() -> None:
     """The reason names its first section with the quotation."""
     near = [skill(f"server-{number}", "The server keeps an answer") for number in range(5)]

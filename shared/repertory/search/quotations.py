@@ -13,6 +13,7 @@ from repertory.catalogue.views import LINK, Section, split_at_headings
 from repertory.index.keywords.background import rarity
 from repertory.index.keywords.query_words import AROUND, query_words
 from repertory.index.keywords.tokens import STOP_WORDS, runs, term_of, word_count
+from repertory.text import clean
 
 # A text that has this many words of a request in the same order was hardly written independently.
 MIN_WORDS = 5
@@ -113,7 +114,7 @@ class Title(Quotation, frozen=True, dict=True):
 @lru_cache(maxsize=64)  # several parts of a search need it
 def quotation(query: str) -> Quotation | None:
     """The quotation that a query may be; None if it is a single word."""
-    typed = query.lower().strip(AROUND).rstrip(_END)
+    typed = clean(query).lower().strip(AROUND).rstrip(_END)  # as items are
     words = runs(typed)
     number = word_count(" ".join(words))
     is_mail = _MAIL.fullmatch(typed) is not None

@@ -30,7 +30,7 @@ from repertory.index.keywords.tokens import (
     word_count,
     words,
 )
-from repertory.text import remembered
+from repertory.text import clean, remembered
 
 # A query of one term and at most this many words counts as one word: "get the invoice", but not
 # "who is on call".
@@ -136,9 +136,12 @@ def is_distinct(text: str) -> bool:
 
 
 def _without_punctuation(text: str) -> str:
-    """A text without quotation marks, the signs of a variable or a call, and a question mark."""
+    """A text without quotation marks, the signs of a variable or a call, and a question mark.
+
+    A copied text may also have invisible characters.
+    """
     around = f"{AROUND}`"
-    return text.strip(around).removeprefix("$").rstrip(f"{around}?!,:;").removesuffix("()")
+    return clean(text).strip(around).removeprefix("$").rstrip(f"{around}?!,:;").removesuffix("()")
 
 
 def joined(text: str) -> str:
