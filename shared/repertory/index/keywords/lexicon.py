@@ -171,7 +171,8 @@ class Lexicon:
         variants: tuple[str, ...] = ()
         # A misspelt word may have the term of another word: "recipie" that of "recipient".
         is_right = is_known(term) and (bool(exact) or term == word or is_english(word))
-        if not is_right and (not exact or len(word) >= MIN_VARIED):
+        is_version = "." in word  # which is not the beginning of a number
+        if not (is_right or is_version) and (not exact or len(word) >= MIN_VARIED):
             # A query of one English word is not corrected: "cream" does not mean "create".
             is_corrected = not (is_alone and is_english(word))
             variants = self._variants(compact_name(word), exact, is_corrected=is_corrected)
