@@ -34,8 +34,9 @@ TEXT = """These queries are single words of four letters or more from the catalo
 items, in a seeded sample, with the default threshold. Words of one skill occur in its description
 and in no other item's name, description or tag. The figures are the shares for which that skill is
 the first of {shown} results, is among them, and for which the answer is empty; `same` is the share
-with the same results as in lower case. In the first release, 33.5 of the {unique} words were first,
-35.5 among the first five, and 55.0 of the answers were empty.
+with the same results as in lower case. Words with a capital inside are identifiers only as written.
+In the first release, 33.5 of the {unique} words were first, 35.5 among the first five, and 55.0 of
+the answers were empty.
 
 {common} other words occur in the names, descriptions or tags of 2 to {most} items. The figure is
 the share of those items found with the limit {most}. In the first release it was 22.4."""

@@ -195,6 +195,8 @@ def join(settings: Settings, directory: Path) -> Joined:
         response = connection.getresponse()
         # The answer continues until the project ends, so only its first line is read.
         first = response.readline() if response.status == 200 else response.read()
+        if not first:
+            raise http.client.HTTPException("it ended before it answered")
         answer = json.loads(first)
     except (OSError, http.client.HTTPException, ValueError) as error:
         connection.close()

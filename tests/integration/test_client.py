@@ -286,6 +286,14 @@ def test_an_answer_of_another_program_is_an_error(status: int, body: bytes, mess
         client.search(Query(text="x"))
 
 
+@pytest.mark.parametrize("inner", ['[{"other": 1}]', "not json"])
+def test_an_unreadable_answer_of_a_function_is_an_error(inner: str) -> None:
+    """The result of a function is JSON within the JSON of the answer."""
+    with answering(200, json.dumps(inner).encode()) as client, pytest.raises(StoreError) as raised:
+        client.similar_skills("x")
+    assert "cannot be read" in str(raised.value)
+
+
 @pytest.mark.parametrize("path", ["/contents", "/items"])
 def test_a_missing_operation_is_explained_by_another_release(path: str) -> None:
     """A server that was started before an upgrade may lack an operation or a parameter."""

@@ -48,6 +48,7 @@ def test_separators_and_camel_case_split_an_identifier_alike(parts: list[str]) -
         ("api_key", "api_key"),
         ("processName", "processname"),
         ("RedisCredentialProvider", "rediscredentialprovider"),
+        ("processname", ""),
         ("HubSpot", ""),  # a product
         ("iPhone", ""),
         ("Node.js", ""),

@@ -155,11 +155,12 @@ class LiveSearch:
     @property
     def subsets(self) -> Subsets:
         """The current engine with its subsets for callers who may not see everything."""
-        if self._subsets is None:
+        subsets = self._subsets  # another thread may close them
+        if subsets is None:
             if self._missing.get("index") == NOTHING_INDEXED:
                 raise NothingIndexedError(NOTHING_INDEXED)
             raise StoreError(" ".join(self._missing.values()) or "The index is being opened.")
-        return self._subsets
+        return subsets
 
     @property
     def sources(self) -> KnownSources:

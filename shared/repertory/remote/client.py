@@ -149,7 +149,7 @@ class Client(Backend):
     @override
     def similar_skills(self, query: str) -> list[SkillMatch]:
         text = self._function("Vector.SearchSkills", {"query": query}, str)
-        return msgspec.json.decode(text, type=list[SkillMatch])
+        return self.remote.read(HTTPStatus.OK, text.encode(), list[SkillMatch])
 
     @override
     def update_vector(self, filepath: str) -> None:

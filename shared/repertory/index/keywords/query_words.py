@@ -116,7 +116,7 @@ def identifier(text: str) -> str:
     Examples: ``tool.uv.sources``, ``get_logger()``, ``processName``, and the option ``--no-build``.
     """
     typed = _without_punctuation(text)
-    if _CAMEL_CASE.fullmatch(typed):
+    if _CAMEL_CASE.fullmatch(typed):  # `homepage` is usual English, but `homePage` is not
         is_one = len(query_words(typed)) < 2  # a name: iPhone
     else:
         parts = tuple(pieces(typed.lower())) if _IDENTIFIER.fullmatch(typed) else ()
