@@ -235,12 +235,12 @@ class SearchEngine:
 
     def _with_quoted(self, found: Candidates, read: Read) -> Candidates:
         """The candidates, with those whose items contain the query as text or as a title."""
-        wanted = quotation(found.query.text)
+        same = found.complete()
+        wanted = quotation(found.query.text) if same else None  # which takes longer
         if wanted is None:
             return found
-        is_title = isinstance(wanted, Title)
-        may_be = np.all(reaches(found.weights, HEADINGS.least), axis=0) if is_title else True
-        same = found.complete(among=may_be)
+        if isinstance(wanted, Title):
+            same = found.complete(among=np.all(reaches(found.weights, HEADINGS.least), axis=0))
         return replace(found, quoted=frozenset(self._holding(same, wanted.is_of, read)))
 
     def _near(
